@@ -1,0 +1,69 @@
+"""Which implementation of the codec runs: native where it is built, else pure Python.
+
+`PATCHLOG_PURE=1` forces the pure one. This is the only module that knows there are two; `IMPLEMENTATION` says which one
+it took. What each name offers is written in `patchlog.codec.faces`.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Final
+
+__all__ = [
+    "IMPLEMENTATION",
+    "ArrowDecoder",
+    "ArrowEncoder",
+    "CanonicalPatchEncoder",
+    "Converter",
+    "NQuadsReader",
+    "PatchDecoder",
+    "PatchEncoder",
+    "RdfDecoder",
+    "RdfEncoder",
+    "RdfPatchReader",
+    "RdfPatchWriter",
+]
+
+if TYPE_CHECKING:
+    from patchlog.pure import (
+        ArrowDecoder,
+        ArrowEncoder,
+        CanonicalPatchEncoder,
+        Converter,
+        NQuadsReader,
+        PatchDecoder,
+        PatchEncoder,
+        RdfDecoder,
+        RdfEncoder,
+        RdfPatchReader,
+        RdfPatchWriter,
+    )
+
+    IMPLEMENTATION: Final[str] = "pure"
+else:
+
+    def _choose():
+        if os.environ.get("PATCHLOG_PURE", "") not in ("", "0"):
+            from patchlog import pure
+
+            return "pure", pure
+        try:
+            from patchlog import _native
+        except ImportError:
+            from patchlog import pure
+
+            return "pure", pure
+        return "native", _native
+
+    IMPLEMENTATION, _chosen = _choose()
+    ArrowDecoder = _chosen.ArrowDecoder
+    ArrowEncoder = _chosen.ArrowEncoder
+    CanonicalPatchEncoder = _chosen.CanonicalPatchEncoder
+    Converter = _chosen.Converter
+    NQuadsReader = _chosen.NQuadsReader
+    PatchDecoder = _chosen.PatchDecoder
+    PatchEncoder = _chosen.PatchEncoder
+    RdfDecoder = _chosen.RdfDecoder
+    RdfEncoder = _chosen.RdfEncoder
+    RdfPatchReader = _chosen.RdfPatchReader
+    RdfPatchWriter = _chosen.RdfPatchWriter

@@ -1,0 +1,173 @@
+"""Every error that this package raises on purpose, in one tree.
+
+    PatchLogError                      catch-all for callers; never raised itself
+    ├── CodecError                     the input breaks the rules of its format     .frame .row .line
+    │   ├── MalformedFrame             the bytes are not the protobuf messages that they should be
+    │   ├── LimitExceeded              the input asks for more than the reader's limits allow
+    │   ├── UnsupportedOption          the stream options ask for what this reader or writer cannot do
+    │   ├── UnknownLookupEntry         a lookup id is out of range, or used before it was defined
+    │   ├── UnexpectedRow              a row stands where its stream type does not allow it
+    │   ├── InvalidTerm                a term is missing, or of a kind that its place does not allow
+    │   └── InvalidSyntax              a text format is not well formed               .line
+    ├── TransactionError               transactions out of order: nested start, end without start   .frame .row .line
+    ├── LogError                       a patch log refuses a request
+    │   ├── LogNotFound  ├── LogAlreadyExists  ├── HeadMismatch (.expected_head .actual_head)
+    │   └── PositionGone (.oldest_kept)
+    ├── StorageError                   the database failed; its error is chained     .is_transient
+    └── UsageError                     a request that cannot be carried out: a wrong option, a file that is not there
+        └── MissingExtra               an optional dependency is not installed
+
+A place in binary input is a frame and a row, in text a line. Frames and rows count from 0, lines from 1.
+This module knows no HTTP and no database.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "CodecError",
+    "HeadMismatch",
+    "InvalidSyntax",
+    "InvalidTerm",
+    "LimitExceeded",
+    "LogAlreadyExists",
+    "LogError",
+    "LogNotFound",
+    "MalformedFrame",
+    "MissingExtra",
+    "PatchLogError",
+    "PositionGone",
+    "StorageError",
+    "TransactionError",
+    "UnexpectedRow",
+    "UnknownLookupEntry",
+    "UnsupportedOption",
+    "UsageError",
+]
+
+
+class PatchLogError(Exception):
+    """Root of the tree: `except PatchLogError` catches all that this package raises on purpose."""
+
+
+class _LocatedError(PatchLogError):
+    """An error with a place in the input. The message begins with the place."""
+
+    def __init__(
+        self, reason: str, frame: int | None = None, row: int | None = None, line: int | None = None
+    ) -> None:
+        super().__init__(reason, frame, row, line)
+        self.reason = reason
+        self.frame = frame
+        self.row = row
+        self.line = line
+
+    def __str__(self) -> str:
+        if self.line is not None:
+            return f"line {self.line}: {self.reason}"
+        if self.frame is None:
+            return self.reason
+        if self.row is None:
+            return f"frame {self.frame}: {self.reason}"
+        return f"frame {self.frame}, row {self.row}: {self.reason}"
+
+
+class CodecError(_LocatedError):
+    """The input breaks the rules of its format."""
+
+
+class MalformedFrame(CodecError):
+    """The bytes are not the protobuf messages that they should be: cut short, a wrong wire type, text that is not UTF-8."""
+
+
+class LimitExceeded(CodecError):
+    """The input asks for more than the reader's limits allow. Raise the limit if you trust the sender."""
+
+
+class UnsupportedOption(CodecError):
+    """The stream options ask for something that this reader or writer cannot do, or contradict each other."""
+
+
+class UnknownLookupEntry(CodecError):
+    """A lookup id is out of the table's range, or was used before it was defined."""
+
+
+class UnexpectedRow(CodecError):
+    """A row stands where its stream type does not allow it."""
+
+
+class InvalidTerm(CodecError):
+    """A term is missing, or of a kind that its place does not allow."""
+
+
+class InvalidSyntax(CodecError):
+    """A text format (N-Quads, RDF Patch) is not well formed."""
+
+
+class TransactionError(_LocatedError):
+    """Transactions are out of order: a start inside a transaction, or an end without a start."""
+
+
+class LogError(PatchLogError):
+    """A patch log refuses a request."""
+
+
+class LogNotFound(LogError):
+    """There is no log of that name."""
+
+
+class LogAlreadyExists(LogError):
+    """There is a log of that name already."""
+
+
+class HeadMismatch(LogError):
+    """Another writer got there first: read from `actual_head` and rebuild the patch."""
+
+    def __init__(self, expected_head: str | None, actual_head: str | None) -> None:
+        super().__init__(expected_head, actual_head)
+        self.expected_head = expected_head
+        self.actual_head = actual_head
+
+    def __str__(self) -> str:
+        return (
+            f"the patch was built on {self.expected_head or 'an empty log'}, but the head is "
+            f"{self.actual_head or 'an empty log'}: read what came between and build the patch anew"
+        )
+
+
+class PositionGone(LogError):
+    """The position was truncated away: start from a snapshot."""
+
+    def __init__(self, position: int, oldest_kept: int) -> None:
+        super().__init__(position, oldest_kept)
+        self.position = position
+        self.oldest_kept = oldest_kept
+
+    def __str__(self) -> str:
+        return (
+            f"version {self.position} was truncated away; the oldest kept is {self.oldest_kept}: "
+            "start from a snapshot"
+        )
+
+
+class StorageError(PatchLogError):
+    """The database failed. `is_transient` says whether the same request may succeed later."""
+
+    def __init__(self, reason: str, *, is_transient: bool = False) -> None:
+        super().__init__(reason)
+        self.is_transient = is_transient
+
+
+class UsageError(PatchLogError):
+    """A request that cannot be carried out as it was made; the message says what to change."""
+
+
+class MissingExtra(UsageError):
+    """An optional dependency is not installed. The message holds the command that installs it."""
+
+    def __init__(self, package: str, extra: str) -> None:
+        super().__init__(package, extra)
+        self.package = package
+        self.extra = extra
+
+    def __str__(self) -> str:
+        return f"{self.package} is not installed; run: pip install 'patchlog[{self.extra}]'"

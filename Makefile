@@ -1,0 +1,87 @@
+# Each verb makes what it needs: a fresh clone wants only Python 3.11, and cargo for the native codec.
+
+VENV ?= .venv
+PYTHON := $(VENV)/bin/python
+CRATE := patchlog/native/Cargo.toml
+CRATE_FILES := $(wildcard patchlog/native/Cargo.* patchlog/native/src/*.rs patchlog/native/src/*/*.rs)
+PIP := $(PYTHON) -m pip --disable-pip-version-check --require-virtualenv
+# Tests that hold both implementations of the codec to the same rules; they run once on each.
+CODEC_TESTS := tests/unit tests/conformance
+
+.DELETE_ON_ERROR:
+.PHONY: help setup demo serve test check format bench fuzz proto lock clean
+
+help: ## List the verbs
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+
+demo: $(VENV)/patchlog ## Show the codec at work on a small dataset
+	@$(PYTHON) -m patchlog demo
+
+serve: ## Start the service (a later release brings it)
+	@echo "error: this release has no service yet; 'make demo' shows what it has" >&2; exit 1
+
+setup: $(VENV)/patchlog $(VENV)/dev ## Make the virtual environment with all that the other verbs need
+
+test: setup ## Run the tests, those of the codec on the native and on the pure implementation
+	$(PYTHON) -m pytest -n 2 $(PYTEST_ARGS)
+	@if $(PYTHON) -c 'import patchlog._native' 2>/dev/null; then set -x; \
+	    PATCHLOG_PURE=1 $(PYTHON) -m pytest -n 2 $(PYTEST_ARGS) $(CODEC_TESTS); \
+	else echo "the native codec is not built: all of this ran on the pure one"; fi
+
+check: setup ## Run what CI runs beside the tests: lint, format, types, import rules, clippy, rustfmt
+	$(PYTHON) -m ruff check
+	$(PYTHON) -m ruff format --check
+	$(PYTHON) -m mypy
+	$(VENV)/bin/lint-imports --no-logo
+	@if command -v cargo >/dev/null; then set -ex; \
+	    cargo fmt --check --manifest-path $(CRATE); \
+	    cargo clippy --locked --all-targets --manifest-path $(CRATE) -- -D warnings; \
+	elif [ -n "$$CI" ]; then echo "error: CI needs cargo for clippy and rustfmt" >&2; exit 1; \
+	else echo "cargo was not found: clippy and rustfmt are left out"; fi
+
+format: setup ## Put Python and Rust sources in the house's format
+	$(PYTHON) -m ruff check --fix-only --quiet
+	$(PYTHON) -m ruff format
+	@if command -v cargo >/dev/null; then set -x; cargo fmt --manifest-path $(CRATE); fi
+
+proto: setup ## Compile proto/*.proto into patchlog/wire/descriptors.binpb
+	$(PYTHON) -m grpc_tools.protoc --proto_path=proto --descriptor_set_out=patchlog/wire/descriptors.binpb \
+	    rdf.proto patch.proto grpc.proto
+
+lock: setup ## Choose the newest versions of all dependencies and write the lock files
+	$(PYTHON) -m uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
+	    --custom-compile-command "make lock" pyproject.toml --group build \
+	    --output-file requirements.lock
+	$(PYTHON) -m uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
+	    --custom-compile-command "make lock" pyproject.toml --constraint requirements.lock --group dev \
+	    --extra arrow --extra grpc --extra rdf \
+	    --output-file requirements-dev.lock
+
+clean: ## Remove all that make has made
+	rm -rf $(VENV) build dist *.egg-info .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf patchlog/native/target patchlog/_native*.so
+
+# The environment. `venv` fails where Python came without ensurepip (Debian: python3-venv), so that is asked first.
+$(VENV)/pyvenv.cfg:
+	@for python in python3 python3.14 python3.13 python3.12 python3.11 python; do \
+	    if "$$python" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+	        echo "making $(VENV) with $$("$$python" --version)"; exec "$$python" -m venv $(VENV); \
+	    fi; \
+	done; \
+	echo "error: no Python 3.11 or newer with its venv module was found; install one (Debian: python3-venv)" >&2; exit 1
+
+$(VENV)/run: $(VENV)/pyvenv.cfg requirements.lock
+	@echo "installing what requirements.lock names"
+	@$(PIP) install --quiet --require-hashes --requirement requirements.lock
+	@touch $@
+
+$(VENV)/dev: $(VENV)/run requirements-dev.lock
+	@echo "installing what requirements-dev.lock names"
+	@$(PIP) install --quiet --require-hashes --requirement requirements-dev.lock
+	@touch $@
+
+$(VENV)/patchlog: $(VENV)/run pyproject.toml setup.py $(CRATE_FILES)
+	@echo "building patchlog"
+	@$(PIP) install --quiet --no-deps --no-build-isolation --editable .
+	@echo "patchlog runs on its $$($(PYTHON) -c 'from patchlog import engine; print(engine.IMPLEMENTATION)') codec"
+	@touch $@

@@ -11,9 +11,6 @@ from pathlib import Path
 from setuptools import setup
 from setuptools_rust import RustExtension, build_rust
 
-REQUIRED = os.environ.get("PATCHLOG_REQUIRE_NATIVE", "") not in ("", "0")
-CARGO = shutil.which(os.environ.get("CARGO", "cargo"))
-
 
 def say_left_out(why: str) -> None:
     """Say in one line that the native codec is left out."""
@@ -24,11 +21,28 @@ def say_left_out(why: str) -> None:
         terminal.write(f"\n{line}\n")
 
 
+# Declared here and not in pyproject.toml: from there setuptools-rust 1.13 takes it twice, and builds twice.
+NATIVE = RustExtension(
+    "patchlog._native",
+    "patchlog/native/Cargo.toml",
+    cargo_manifest_args=["--locked"],
+    debug=False,
+    optional=os.environ.get("PATCHLOG_REQUIRE_NATIVE", "") in ("", "0"),
+)
+
+
 class BuildRust(build_rust):
-    """setuptools-rust logs the failure of an optional extension in its own words; ours are for people."""
+    """setuptools-rust answers a failure of an optional extension with a page of advice; ours is one line."""
+
+    def run(self) -> None:
+        """Build the crate where there is a compiler."""
+        if NATIVE.optional and shutil.which("cargo") is None:
+            say_left_out("cargo was not found")
+        else:
+            super().run()
 
     def run_for_extension(self, extension: RustExtension) -> None:
-        """Build the crate."""
+        """Build the crate; what is raised here of an optional extension goes to the log and no further."""
         try:
             super().run_for_extension(extension)
         except Exception:
@@ -37,18 +51,8 @@ class BuildRust(build_rust):
             raise
 
 
-if CARGO is None and not REQUIRED:
-    say_left_out("cargo was not found")
-    native = []  # and so the wheel fits every machine
-else:
-    native = [
-        RustExtension(
-            "patchlog._native",
-            "patchlog/native/Cargo.toml",
-            cargo_manifest_args=["--locked"],
-            debug=False,
-            optional=not REQUIRED,
-        )
-    ]
-
-setup(rust_extensions=native, cmdclass={"build_rust": BuildRust})
+setup(
+    rust_extensions=[NATIVE],
+    cmdclass={"build_rust": BuildRust},
+    options={"bdist_wheel": {"py_limited_api": "cp311"}},  # one wheel for every Python from 3.11 on
+)

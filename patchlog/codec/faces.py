@@ -22,6 +22,8 @@ __all__ = [
     "OperationEncoderFace",
     "RdfDecoderFace",
     "RdfEncoderFace",
+    "RdflibDecoderFace",
+    "RdflibEncoderFace",
     "SinkFormat",
     "SourceFormat",
     "StatementDecoderFace",
@@ -187,3 +189,39 @@ class ArrowEncoderFace(Protocol):
 
     def finish(self) -> bytes:
         """End the stream and take what is left."""
+
+
+class RdflibDecoderFace(Protocol):
+    """Bytes to tuples of rdflib terms; docs/protocol.md, "rdflib terms".
+
+    `RdflibDecoder(source, *, limits=Limits(), strict=True, concatenated=False, delimited=None)`; `source` is `jelly` or `nquads`,
+    else UsageError. A triple has three terms, a quad four.
+    """
+
+    def feed(self, data: bytes, /) -> list[Any]:
+        """Take some bytes and return the statements of the frames or lines that are complete."""
+
+    def finish(self) -> list[Any]:
+        """Say that the input has ended, and return what was waiting for that."""
+
+    def take_namespaces(self) -> list[tuple[str, Any]]:
+        """Take the namespace declarations (name, IRI) that were read since the last call."""
+
+
+class RdflibEncoderFace(Protocol):
+    """Tuples of rdflib terms to Jelly-RDF bytes; docs/protocol.md, "rdflib terms".
+
+    `RdflibEncoder(options, *, rows_per_frame=256, delimited=True, namespace_declarations=False)`.
+    """
+
+    def statements(self, statements: Iterable[tuple[Any, ...]], /) -> None:
+        """Write triples and quads."""
+
+    def namespace(self, name: str, iri: str, /) -> None:
+        """Write a namespace declaration; nothing where they are not enabled. `iri` has no brackets."""
+
+    def take(self) -> bytes:
+        """Take the bytes of the frames that were ended."""
+
+    def finish(self) -> bytes:
+        """End the last frame and take what is left."""

@@ -17,6 +17,11 @@ from patchlog.errors import InvalidTerm
 from patchlog.model import XSD_STRING, Term
 
 __all__ = [
+    "MAX_NESTING_DEPTH",
+    "NOT_IN_IRI",
+    "NOT_IN_LABEL",
+    "NOT_IN_LANGUAGE",
+    "NOT_IN_LEXICAL",
     "BlankNode",
     "Iri",
     "Literal",
@@ -67,15 +72,17 @@ class QuotedTriple:
     object: Term
 
 
+MAX_NESTING_DEPTH: Final = 512
+"""How deep quoted triples may nest in the text of a term. Readers of Jelly have limits of their own, far below this one."""
+
 ParsedTerm: TypeAlias = Iri | BlankNode | Literal | QuotedTriple
 
-# What has to be escaped in each kind, as the inside of a character class. Surrogates stand for no character: they have no
-# UTF-8.
-_SURROGATES: Final = r"\ud800-\udfff"
-_NOT_IN_IRI: Final = r'\x00-\x20<>"{}|^`\\' + _SURROGATES
-_NOT_IN_LEXICAL: Final = r'\x00-\x1f"\\\x7f' + _SURROGATES
-_NOT_IN_LABEL: Final = r"\x00-\x2c/;-@\[-\^`{-\x7f" + _SURROGATES
-_NOT_IN_LANGUAGE: Final = r"\x00-\x2c./:-@\[-`{-\x7f" + _SURROGATES
+# What has to be escaped in each kind, as the inside of a character class. Surrogates have no UTF-8.
+SURROGATES: Final = r"\ud800-\udfff"
+NOT_IN_IRI: Final = r'\x00-\x20<>"{}|^`\\' + SURROGATES
+NOT_IN_LEXICAL: Final = r'\x00-\x1f"\\\x7f' + SURROGATES
+NOT_IN_LABEL: Final = r"\x00-\x2c/;-@\[-\^`{-\x7f" + SURROGATES
+NOT_IN_LANGUAGE: Final = r"\x00-\x2c./:-@\[-`{-\x7f" + SURROGATES
 
 
 def _forbidden(inside: str) -> re.Pattern[str]:
@@ -98,19 +105,19 @@ _SHORT_ESCAPES: Final = {
     "\\": r"\\",
 }
 
-_FORBIDDEN_IN_IRI: Final = _forbidden(_NOT_IN_IRI)
-_FORBIDDEN_IN_LEXICAL: Final = _forbidden(_NOT_IN_LEXICAL)
-_FORBIDDEN_IN_LABEL: Final = re.compile(rf"[{_NOT_IN_LABEL}]|\A[-.]|\.\Z")
-_FORBIDDEN_IN_LANGUAGE: Final = _forbidden(_NOT_IN_LANGUAGE)
+_FORBIDDEN_IN_IRI: Final = _forbidden(NOT_IN_IRI)
+_FORBIDDEN_IN_LEXICAL: Final = _forbidden(NOT_IN_LEXICAL)
+_FORBIDDEN_IN_LABEL: Final = re.compile(rf"[{NOT_IN_LABEL}]|\A[-.]|\.\Z")
+_FORBIDDEN_IN_LANGUAGE: Final = _forbidden(NOT_IN_LANGUAGE)
 
 _IRI_ESCAPES: Final = _escapes(_FORBIDDEN_IN_IRI)
 _LEXICAL_ESCAPES: Final = _escapes(_FORBIDDEN_IN_LEXICAL, _SHORT_ESCAPES)
-_LABEL_ESCAPES: Final = _escapes(_forbidden(_NOT_IN_LABEL))
+_LABEL_ESCAPES: Final = _escapes(_forbidden(NOT_IN_LABEL))
 _LANGUAGE_ESCAPES: Final = _escapes(_FORBIDDEN_IN_LANGUAGE)
 
 
 def _translate(text: str, escapes: dict[int, str]) -> str:
-    if re.search(f"[{_SURROGATES}]", text):
+    if re.search(f"[{SURROGATES}]", text):
         raise InvalidTerm(f"{text!r} contains a surrogate, which is not a character")
     return text.translate(escapes)
 
@@ -193,11 +200,9 @@ def unescape(text: str) -> str:
     return _ESCAPE.sub(_unescape_one, text) if "\\" in text else text
 
 
-_PLAIN_IRI: Final = re.compile(f"<([^{_NOT_IN_IRI}]*)>")
-_PLAIN_LABEL: Final = re.compile(rf"_:((?![-.])[^{_NOT_IN_LABEL}]*(?<!\.))")
-_PLAIN_LITERAL: Final = re.compile(
-    f'"([^{_NOT_IN_LEXICAL}]*)"(?:@([^{_NOT_IN_LANGUAGE}]+)|\\^\\^<([^{_NOT_IN_IRI}]*)>)?'
-)
+_PLAIN_IRI: Final = re.compile(f"<([^{NOT_IN_IRI}]*)>")
+_PLAIN_LABEL: Final = re.compile(rf"_:((?![-.])[^{NOT_IN_LABEL}]*(?<!\.))")
+_PLAIN_LITERAL: Final = re.compile(f'"([^{NOT_IN_LEXICAL}]*)"(?:@([^{NOT_IN_LANGUAGE}]+)|\\^\\^<([^{NOT_IN_IRI}]*)>)?')
 _QUOTED: Final = r'"([^"\\]*+(?:\\.[^"\\]*+)*+)"'
 _LITERAL: Final = re.compile(rf'{_QUOTED}(?:@([^"]+)|\^\^<([^"]*)>)?', re.DOTALL)
 _TOKEN_OF_QUOTED_TRIPLE: Final = re.compile(rf'((?:{_QUOTED})?+[^ "]*+)(?: |\Z)', re.DOTALL)
@@ -242,27 +247,32 @@ def _parse_escaped(term: Term) -> ParsedTerm:
 
 
 def _parse_quoted_triple(term: Term) -> QuotedTriple:
-    """Without recursion: how deep triples may nest is for the reader's limits to say."""
-    open_triples: list[tuple[int, list[Term]]] = []
-    position = 0
+    """Check the whole of it, but cut out only the three terms of the outermost triple."""
+    counts: list[int] = []
+    parts: list[Term] = []
+    position = part_start = 0
     while token := _TOKEN_OF_QUOTED_TRIPLE.match(term, position):
         text = token[1]
+        if len(counts) == 1:
+            part_start = position
         position = token.end()
         if text == "<<(":
-            open_triples.append((token.start(), []))
+            if len(counts) == MAX_NESTING_DEPTH:
+                raise InvalidTerm(f"quoted triples nest more than {MAX_NESTING_DEPTH} deep")
+            counts.append(0)
             continue
         if text == ")>>":
-            start, parts = open_triples.pop()
-            if len(parts) != 3:
+            if counts.pop() != 3:
                 break
-            if not open_triples:
+            if not counts:
                 if token.end(1) != len(term):
                     break
                 return QuotedTriple(*parts)
-            text = term[start : token.end(1)]
         elif text.startswith("<<"):
             break
         else:
             parse_term(text)
-        open_triples[-1][1].append(text)
+        counts[-1] += 1
+        if len(counts) == 1:
+            parts.append(term[part_start : token.end(1)])
     raise InvalidTerm(f"{term!r} is not a quoted triple")

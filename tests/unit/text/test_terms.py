@@ -1,5 +1,7 @@
 """The canonical text of terms."""
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -155,7 +157,7 @@ def test_text_that_is_not_the_canonical_text_of_a_term_is_refused(text: str) -> 
 
 
 @pytest.mark.parametrize("make", [iri_term, blank_node_term, literal_term])
-def test_surrogates_are_refused(make) -> None:
+def test_surrogates_are_refused(make: Callable[[str], str]) -> None:
     with pytest.raises(InvalidTerm, match="surrogate"):
         make("a\ud800")
 
@@ -170,14 +172,20 @@ def test_literal_with_language_and_datatype_is_refused() -> None:
         literal_term("a", language="en", datatype="http://example.org/d")
 
 
-def test_deeply_nested_quoted_triples_parse_without_recursion() -> None:
+def nested(depth: int) -> str:
     term = "<a>"
-    for _ in range(3000):
+    for _ in range(depth):
         term = quoted_triple_term("<s>", "<p>", term)
+    return term
 
-    parsed = parse_term(term)
 
-    assert isinstance(parsed, QuotedTriple)
+def test_quoted_triples_may_nest_512_deep() -> None:
+    assert parse_term(nested(512)) == QuotedTriple("<s>", "<p>", nested(511))
+
+
+def test_quoted_triples_that_nest_deeper_are_refused() -> None:
+    with pytest.raises(InvalidTerm, match="512"):
+        parse_term(nested(513))
 
 
 @pytest.mark.parametrize(

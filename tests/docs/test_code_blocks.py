@@ -1,0 +1,156 @@
+"""Every code block of the README and of docs/ runs as it is written.
+
+The blocks of a page run from top to bottom in one empty folder:
+
+    python          in one namespace per page; what it prints is free
+    console         `$ command` lines, each followed by what it prints; a line `…` stands for any lines
+    sh              a script that has to succeed
+    sh checkout     commands that only make sense in a checkout, such as `make test`: what they name has to exist
+    anything else   (json, text, yaml) is not run
+"""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+import textwrap
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+HOUSE = Path(__file__).parents[2]
+PAGES = sorted([HOUSE / "README.md", HOUSE / "CONTRIBUTING.md", *HOUSE.glob("docs/**/*.md")])
+FENCE = re.compile(
+    r"^(?P<indent> *)```(?P<language>[a-z-]*) *(?P<info>[^\n`]*)\n(?P<code>.*?)^(?P=indent)```$",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block, and the line of its page on which its code begins."""
+
+    page: str
+    line: int
+    kind: str
+    code: str
+
+
+def blocks_of(page: Path) -> list[Block]:
+    text = page.read_text()
+    return [
+        Block(
+            page=str(page.relative_to(HOUSE)),
+            line=text.count("\n", 0, match.start("code")) + 1,
+            kind=f"{match['language']} {match['info']}".strip(),
+            code=textwrap.dedent(match["code"]),
+        )
+        for match in FENCE.finditer(text)
+    ]
+
+
+def runs(block: Block) -> bool:
+    return block.kind.partition(" ")[0] in ("python", "console", "sh")
+
+
+@pytest.fixture
+def shell_environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The environment of a user who has installed this checkout: `patchlog` and `python` are on the PATH."""
+    commands = tmp_path_factory.mktemp("bin")
+    for name, arguments in {"patchlog": "-m patchlog", "python": ""}.items():
+        command = commands / name
+        command.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {arguments} "$@"\n')
+        command.chmod(0o755)
+    return os.environ | {
+        "PATH": f"{commands}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": str(HOUSE),
+        "NO_COLOR": "1",
+        "COLUMNS": "100",
+    }
+
+
+def run_shell(command: str, environment: dict[str, str]) -> str:
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", command],
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, f"$ {command}\n{done.stdout}"
+    return done.stdout
+
+
+def commands_with_output(session: str) -> list[tuple[str, str]]:
+    """Split a console session at its `$ ` lines; a command goes on after a line that ends in a backslash."""
+    assert session.startswith("$ "), "a console block begins with a command"
+    pairs = []
+    for part in re.split(r"^\$ ", session, flags=re.MULTILINE)[1:]:
+        command = re.match(r"(?:[^\n]*\\\n)*[^\n]*\n", part)
+        assert command
+        pairs.append((command[0].rstrip("\n"), part[command.end() :]))
+    return pairs
+
+
+def check_console(session: str, environment: dict[str, str]) -> None:
+    for command, expected in commands_with_output(session):
+        printed = run_shell(command, environment)
+        pattern = "".join(".*" if line == "…\n" else re.escape(line) for line in expected.splitlines(keepends=True))
+        assert re.fullmatch(pattern, printed, re.DOTALL), (
+            f"$ {command}\n--- the page says\n{expected}--- it prints\n{printed}"
+        )
+
+
+def check_checkout(code: str) -> None:
+    verbs = set(re.findall(r"^([a-z]+):.*## ", (HOUSE / "Makefile").read_text(), re.MULTILINE))
+    extras = set(tomllib.loads((HOUSE / "pyproject.toml").read_text())["project"]["optional-dependencies"])
+    for line in code.splitlines():
+        match shlex.split(line, comments=True):
+            case ["make", *named]:
+                assert set(named) <= verbs, line
+            case ["pip", "install", *arguments]:
+                named = ",".join(re.findall(r"\[(.*)\]", arguments[-1])).split(",")
+                assert {name for name in named if name} <= extras, line
+            case [] | ["git", "clone" | "commit", *_]:
+                pass
+            case [script, *_] if (HOUSE / script).exists():
+                pass
+            case _:
+                pytest.fail(f"not a command of the checkout: {line}")
+
+
+def run_block(block: Block, namespace: dict[str, object], environment: dict[str, str]) -> None:
+    match block.kind:
+        case "python":
+            # The line breaks put the lines of the page into tracebacks.
+            exec(compile("\n" * (block.line - 1) + block.code, block.page, "exec"), namespace)
+        case "console":
+            check_console(block.code, environment)
+        case "sh":
+            run_shell(block.code, environment)
+        case "sh checkout":
+            check_checkout(block.code)
+        case _:
+            pytest.fail(f"{block.page}:{block.line}: a block of an unknown kind: {block.kind}")
+
+
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, id=str(page.relative_to(HOUSE))) for page in PAGES if any(map(runs, blocks_of(page)))]
+)
+def test_code_blocks_run_as_written(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shell_environment: dict[str, str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, object] = {"__name__": "__main__"}
+
+    for block in filter(runs, blocks_of(page)):
+        try:
+            run_block(block, namespace, shell_environment)
+        except Exception as error:
+            error.add_note(f"in the block at {block.page}:{block.line}")
+            raise

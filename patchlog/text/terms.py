@@ -73,7 +73,7 @@ class QuotedTriple:
 
 
 MAX_NESTING_DEPTH: Final = 512
-"""How deep quoted triples may nest in the text of a term. Readers of Jelly have limits of their own, far below this one."""
+"""How deep quoted triples may nest in the text of a term. Readers of Jelly have lower limits of their own."""
 
 ParsedTerm: TypeAlias = Iri | BlankNode | Literal | QuotedTriple
 

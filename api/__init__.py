@@ -1,1 +1,1 @@
-"""The service: patch logs over HTTP. Empty in this release; the package holds the name and its place in the layout."""
+"""The service: patch logs over HTTP. Empty in this release; the package holds the name and its place."""

@@ -1,1 +1,1 @@
-"""The apply job: patch logs as Delta tables. Empty in this release; the package holds the name and its place in the layout."""
+"""The apply job: patch logs as Delta tables. Empty in this release; the package holds the name and its place."""

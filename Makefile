@@ -83,5 +83,5 @@ $(VENV)/dev: $(VENV)/run requirements-dev.lock
 $(VENV)/patchlog: $(VENV)/run pyproject.toml setup.py $(CRATE_FILES)
 	@echo "building patchlog"
 	@$(PIP) install --quiet --no-deps --no-build-isolation --editable .
-	@echo "patchlog runs on its $$($(PYTHON) -c 'from patchlog import engine; print(engine.IMPLEMENTATION)') codec"
+	@$(PYTHON) -c 'from patchlog import engine; print(f"patchlog runs on its {engine.IMPLEMENTATION} codec")'
 	@touch $@

@@ -90,9 +90,7 @@ class RdfEncoderFace(Protocol):
     version is 2. A `rows_per_frame` of 0 means that only `end_frame` ends a frame. Not delimited: `finish` writes one bare frame.
     """
 
-    def statement(
-        self, subject: Term, predicate: Term, object: Term, graph: Term | None = None, /
-    ) -> None:
+    def statement(self, subject: Term, predicate: Term, object: Term, graph: Term | None = None, /) -> None:
         """Write one statement."""
 
     def statements(self, statements: Iterable[Statement], /) -> None:

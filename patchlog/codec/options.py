@@ -121,9 +121,7 @@ _CONSISTENT_PHYSICAL_TYPES: Final = {
 
 def _check_table_sizes(names: int, prefixes: int, datatypes: int, limits: Limits | None) -> None:
     if names < MIN_NAME_TABLE_SIZE:
-        raise UnsupportedOption(
-            f"the name table holds {names} entries; at least {MIN_NAME_TABLE_SIZE} are needed"
-        )
+        raise UnsupportedOption(f"the name table holds {names} entries; at least {MIN_NAME_TABLE_SIZE} are needed")
     if limits is None:
         return
     for what, size, limit in (
@@ -159,6 +157,11 @@ class RdfOptions:
     max_datatype_table_size: int = BIG.datatypes
     version: int = 1
 
+    @property
+    def tables(self) -> Tables:
+        """The sizes of the lookup tables."""
+        return Tables(self.max_name_table_size, self.max_prefix_table_size, self.max_datatype_table_size)
+
     def with_tables(self, tables: Tables) -> RdfOptions:
         """The same options with other table sizes."""
         return replace(
@@ -182,9 +185,7 @@ class RdfOptions:
         if self.physical_type == PhysicalType.UNSPECIFIED:
             raise UnsupportedOption("the physical type of the stream is not set")
         _check_version(self.version, MAX_RDF_VERSION, strict)
-        _check_table_sizes(
-            self.max_name_table_size, self.max_prefix_table_size, self.max_datatype_table_size, limits
-        )
+        _check_table_sizes(self.max_name_table_size, self.max_prefix_table_size, self.max_datatype_table_size, limits)
         if strict:
             self.check_consistent()
 
@@ -208,6 +209,11 @@ class PatchOptions:
     max_datatype_table_size: int = BIG.datatypes
     version: int = 1
 
+    @property
+    def tables(self) -> Tables:
+        """The sizes of the lookup tables."""
+        return Tables(self.max_name_table_size, self.max_prefix_table_size, self.max_datatype_table_size)
+
     def with_tables(self, tables: Tables) -> PatchOptions:
         """The same options with other table sizes."""
         return replace(
@@ -224,9 +230,7 @@ class PatchOptions:
         if self.stream_type == StreamType.UNSPECIFIED:
             raise UnsupportedOption("the stream type of the patch stream is not set")
         _check_version(self.version, MAX_PATCH_VERSION, strict)
-        _check_table_sizes(
-            self.max_name_table_size, self.max_prefix_table_size, self.max_datatype_table_size, limits
-        )
+        _check_table_sizes(self.max_name_table_size, self.max_prefix_table_size, self.max_datatype_table_size, limits)
 
     def check_writable(self) -> None:
         """Raise UnsupportedOption where a writer cannot write such a stream."""

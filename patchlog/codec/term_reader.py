@@ -1,0 +1,278 @@
+"""Terms off the wire: lookups, id counters, repeated terms, and the checks that both formats share."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from patchlog.codec.lookups import LookupReader, Name
+from patchlog.codec.options import Limits, PatchOptions, RdfOptions
+from patchlog.codec.term_messages import (
+    BLANK_NODE,
+    DEFAULT,
+    GRAPH,
+    HEADER_FIELDS,
+    IRI,
+    LITERAL,
+    OBJECT,
+    PLACES,
+    PREDICATE,
+    QUAD_FIELDS,
+    QUOTED_TRIPLE,
+    SUBJECT,
+    TRIPLE_FIELDS,
+    UNSET,
+    FoundTerm,
+    Kind,
+    Place,
+    TermFields,
+    find_terms,
+    read_entry,
+    read_iri,
+    read_literal,
+)
+from patchlog.errors import InvalidTerm, LimitExceeded
+from patchlog.model import DEFAULT_GRAPH, XSD_STRING, Term
+from patchlog.text.terms import blank_node_term, escape_language, escape_lexical, iri_term
+
+__all__ = ["TermReader"]
+
+_TRIPLE_PLACES: Final = (SUBJECT, PREDICATE, OBJECT)
+_QUAD_PLACES: Final = (SUBJECT, PREDICATE, OBJECT, GRAPH)
+
+_GENERALIZED: Final = {
+    (SUBJECT, LITERAL): "a literal",
+    (PREDICATE, BLANK_NODE): "a blank node",
+    (PREDICATE, LITERAL): "a literal",
+    (PREDICATE, QUOTED_TRIPLE): "a quoted triple",
+    (GRAPH, LITERAL): "a literal",
+}
+"""What only generalized statements have, and where."""
+
+
+class TermReader:
+    """Reads the terms of one stream, and holds all that a term may refer back to.
+
+    The methods that take `data, start, end` read the message that lies there. The size of a term is the number of UTF-8
+    bytes of the texts in it. Sizes are counted against the limit of the frame: by the caller where it is given the size.
+    """
+
+    def __init__(
+        self, options: RdfOptions | PatchOptions, limits: Limits, *, strict: bool, graph_may_be_missing: bool = False
+    ) -> None:
+        self._names = LookupReader[Name]("name", options.max_name_table_size)
+        self._prefixes = LookupReader[str]("prefix", options.max_prefix_table_size)
+        self._prefixes[0] = ""  # what IRIs begin with before one of them names a prefix
+        self._datatypes = LookupReader[tuple[str, int]]("datatype", options.max_datatype_table_size)
+        self._last_name_id = 0
+        self._last_prefix_id = 0
+        self._last_terms: list[Term | None] = [None] * 4
+        self._last_sizes = [0] * 4
+        self._strict = strict
+        self._graph_may_be_missing = graph_may_be_missing
+        self._max_nesting_depth = limits.max_nesting_depth
+        self._max_decoded_bytes = limits.max_decoded_frame_bytes
+        self._decoded_bytes = 0
+        self.declare(options)
+
+    def declare(self, options: RdfOptions | PatchOptions) -> None:
+        """Take over what the options say of the terms' kinds."""
+        self._allows_quoted_triples = options.rdf_star or not self._strict
+        self._allows_generalized = options.generalized_statements or not self._strict
+
+    def begin_frame(self) -> None:
+        """Begin to count decoded bytes anew."""
+        self._decoded_bytes = 0
+
+    def count(self, size: int) -> None:
+        """Count decoded bytes against the limit of the frame."""
+        self._decoded_bytes += size
+        if self._decoded_bytes > self._max_decoded_bytes:
+            raise self._too_many_bytes()
+
+    def _too_many_bytes(self) -> LimitExceeded:
+        return LimitExceeded(
+            f"the terms of this frame take more than {self._max_decoded_bytes} bytes (Limits.max_decoded_frame_bytes)"
+        )
+
+    def text(self, data: bytes) -> str:
+        """Decode a string."""
+        return str(data, "utf-8", "strict" if self._strict else "replace")
+
+    def name_entry(self, data: bytes, start: int, end: int) -> None:
+        """Read an RdfNameEntry."""
+        entry_id, value = read_entry(data, start, end)
+        self._names.define(entry_id, Name(self.text(value)))
+
+    def prefix_entry(self, data: bytes, start: int, end: int) -> None:
+        """Read an RdfPrefixEntry."""
+        entry_id, value = read_entry(data, start, end)
+        self._prefixes.define(entry_id, self.text(value))
+
+    def datatype_entry(self, data: bytes, start: int, end: int) -> None:
+        """Read an RdfDatatypeEntry."""
+        entry_id, value = read_entry(data, start, end)
+        iri = self.text(value)
+        closing = '"' if iri == XSD_STRING else f'"^^{iri_term(iri)}'
+        self._datatypes.define(entry_id, (closing, len(iri.encode())))
+
+    def triple(self, data: bytes, start: int, end: int) -> tuple[Term, Term, Term]:
+        """Read an RdfTriple, or the RdfQuad of a stream of triples: a graph in it is skipped."""
+        found = find_terms(data, start, end, TRIPLE_FIELDS)
+        last_terms = self._last_terms
+        if last_terms[OBJECT] is None:
+            found = _with_unset(found, _TRIPLE_PLACES)
+        self._take(data, found)
+        subject_size, predicate_size, object_size, _ = self._last_sizes
+        self.count(subject_size + predicate_size + object_size)
+        subject, predicate, object, _ = last_terms
+        return subject, predicate, object  # type: ignore[return-value]  # `_take` filled these places
+
+    def quad(self, data: bytes, start: int, end: int) -> tuple[Term, Term, Term, Term | None]:
+        """Read an RdfQuad."""
+        found = find_terms(data, start, end, QUAD_FIELDS)
+        last_terms = self._last_terms
+        if last_terms[OBJECT] is None or last_terms[GRAPH] is None:
+            found = _with_unset(found, _QUAD_PLACES)
+        self._take(data, found)
+        self.count(sum(self._last_sizes))
+        return tuple(last_terms)  # type: ignore[return-value]  # `_take` filled all places
+
+    def header_value(self, data: bytes, start: int, end: int) -> Term:
+        """Read the value in an RdfPatchHeader."""
+        for place, kind, term_start, term_end in find_terms(data, start, end, HEADER_FIELDS):
+            term, size = self._term(data, place, kind, term_start, term_end, 0)
+            self.count(size)
+            return term
+        raise InvalidTerm("a header has no value")
+
+    def iri(self, data: bytes, start: int, end: int) -> tuple[Term, int]:
+        """Read an RdfIri, and return it with its size."""
+        prefix_id, name_id = read_iri(data, start, end)
+        self._last_name_id = name_id = name_id or self._last_name_id + 1
+        name = self._names.get(name_id)
+        if name is None:
+            raise self._names.unknown(name_id)
+        self._last_prefix_id = prefix_id = prefix_id or self._last_prefix_id
+        prefix = self._prefixes.get(prefix_id)
+        if prefix is None:
+            raise self._prefixes.unknown(prefix_id)
+        return name[prefix]
+
+    def graph(self, data: bytes, start: int, end: int, fields: TermFields) -> tuple[Term, int] | None:
+        """Read the graph that a message sets, and return it with its size; None where it sets none."""
+        for place, kind, term_start, term_end in find_terms(data, start, end, fields):
+            return self._term(data, place, kind, term_start, term_end, 0)
+        return None
+
+    def graph_or_last(self, data: bytes, start: int, end: int, fields: TermFields) -> tuple[Term | None, int]:
+        """Read the graph that a message sets, or take the last one. Statements after it may repeat it."""
+        graph = self.graph(data, start, end, fields) or self._repeated(GRAPH)
+        self._last_terms[GRAPH], self._last_sizes[GRAPH] = graph
+        return graph
+
+    def _take(self, data: bytes, found: list[FoundTerm]) -> None:
+        """Read the terms of a statement into the last terms."""
+        last_terms = self._last_terms
+        last_sizes = self._last_sizes
+        row_size = 0
+        term: Term | None
+        for place, kind, start, end in found:
+            if kind == IRI:
+                term, size = self.iri(data, start, end)
+            elif kind == UNSET:
+                term, size = self._repeated(place)
+            else:
+                term, size = self._term(data, place, kind, start, end, row_size)
+            row_size += size
+            last_terms[place] = term
+            last_sizes[place] = size
+
+    def _term(self, data: bytes, place: Place, kind: Kind, start: int, end: int, row_size: int) -> tuple[Term, int]:
+        """Read a term of any kind. The terms before it in its row have `row_size`."""
+        if kind == IRI:
+            return self.iri(data, start, end)
+        if kind == LITERAL:
+            term, size = self._literal(data, start, end)
+        elif kind == BLANK_NODE:
+            label = self.text(data[start:end])
+            term, size = blank_node_term(label), _utf8_size(label)
+        elif kind == DEFAULT:
+            return DEFAULT_GRAPH, 0
+        else:
+            pieces: list[Term] = []
+            room = self._max_decoded_bytes - self._decoded_bytes - row_size
+            size = self._quoted_triple(data, start, end, 1, room, pieces)
+            term = "".join(pieces)
+        self._check_kind(place, kind)
+        return term, size
+
+    def _literal(self, data: bytes, start: int, end: int) -> tuple[Term, int]:
+        value, language_tag, datatype_id = read_literal(data, start, end)
+        lexical = self.text(value)
+        closing, size = '"', _utf8_size(lexical)
+        if datatype_id is not None:
+            datatype = self._datatypes.get(datatype_id)
+            if datatype is not None:
+                closing = datatype[0]
+                size += datatype[1]
+            elif self._strict or not self._datatypes.is_in_range(datatype_id):
+                raise self._datatypes.unknown(datatype_id)
+        elif language_tag is not None:
+            language = self.text(language_tag)
+            if language:
+                closing = f'"@{escape_language(language)}'
+                size += _utf8_size(language)
+            elif self._strict:
+                raise InvalidTerm("the language tag of a literal is empty")
+        return f'"{escape_lexical(lexical)}{closing}', size
+
+    def _quoted_triple(self, data: bytes, start: int, end: int, depth: int, room: int, pieces: list[Term]) -> int:
+        """Read a quoted triple into pieces of its text, and return its size, which may not exceed `room`."""
+        if depth > self._max_nesting_depth:
+            raise LimitExceeded(
+                f"quoted triples are nested deeper than {self._max_nesting_depth} (Limits.max_nesting_depth)"
+            )
+        triple_size = 0
+        separator = "<<( "
+        for place, kind, term_start, term_end in _with_unset(
+            find_terms(data, start, end, TRIPLE_FIELDS), _TRIPLE_PLACES
+        ):
+            pieces.append(separator)
+            separator = " "
+            if kind == QUOTED_TRIPLE:
+                triple_size += self._quoted_triple(data, term_start, term_end, depth + 1, room - triple_size, pieces)
+                self._check_kind(place, kind)
+                continue
+            if kind == UNSET:
+                raise InvalidTerm(f"a quoted triple has no {PLACES[place]}; it cannot repeat one")
+            term, size = self._term(data, place, kind, term_start, term_end, 0)
+            triple_size += size
+            if triple_size > room:
+                raise self._too_many_bytes()
+            pieces.append(term)
+        pieces.append(" )>>")
+        return triple_size
+
+    def _repeated(self, place: Place) -> tuple[Term | None, int]:
+        term = self._last_terms[place]
+        if term is None and not (place == GRAPH and self._graph_may_be_missing):
+            raise InvalidTerm(f"there is no {PLACES[place]} to repeat")
+        return term, self._last_sizes[place]
+
+    def _check_kind(self, place: Place, kind: Kind) -> None:
+        if kind == QUOTED_TRIPLE and not self._allows_quoted_triples:
+            raise InvalidTerm("a quoted triple in a stream that does not declare RDF-star")
+        if not self._allows_generalized and (place, kind) in _GENERALIZED:
+            raise InvalidTerm(
+                f"{_GENERALIZED[place, kind]} as {PLACES[place]} needs a stream that declares generalized statements"
+            )
+
+
+def _with_unset(found: list[FoundTerm], places: tuple[Place, ...]) -> list[FoundTerm]:
+    """The terms that were found, and an unset one for each place that has none."""
+    by_place = {term[0]: term for term in found}
+    return [by_place.get(place, (place, UNSET, 0, 0)) for place in places]
+
+
+def _utf8_size(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode())

@@ -1,0 +1,42 @@
+"""Whether transactions are in order.
+
+    state          TX            TC, TA
+    outside        -> inside     refused
+    inside         refused       -> outside
+
+Other operations may stand inside and outside. A class of its own: who wants to look at a malformed log leaves it out.
+"""
+
+from __future__ import annotations
+
+from patchlog.errors import TransactionError
+from patchlog.model import Operation, TransactionAbort, TransactionCommit, TransactionStart
+
+__all__ = ["TransactionOrder"]
+
+
+class TransactionOrder:
+    """Follows the operations of a stream, and refuses one that is out of order."""
+
+    def __init__(self) -> None:
+        self.is_open = False
+
+    def accept(self, operation: Operation) -> None:
+        """Take note of an operation, or raise TransactionError."""
+        match operation:
+            case TransactionStart():
+                self.start()
+            case TransactionCommit() | TransactionAbort():
+                self.end()
+
+    def start(self) -> None:
+        """Take note of a `TX`."""
+        if self.is_open:
+            raise TransactionError("a transaction starts inside another one")
+        self.is_open = True
+
+    def end(self) -> None:
+        """Take note of a `TC` or `TA`."""
+        if not self.is_open:
+            raise TransactionError("a transaction ends that was not started")
+        self.is_open = False

@@ -1,10 +1,10 @@
-"""The order of transactions in a sequence of operations, whatever the format that carries them.
+"""Whether transactions are in order, whatever the format that carries them.
 
-A class of its own, so that a tool can read a malformed log without it.
+    state          TX            TC, TA
+    outside        -> inside     refused
+    inside         refused       -> outside
 
-                    TransactionStart    TransactionCommit, TransactionAbort    other operations
-    outside         inside              refused                                outside
-    inside          refused             outside                                inside
+Other operations may stand inside and outside. A class of its own: who wants to look at a malformed log leaves it out.
 """
 
 from __future__ import annotations
@@ -16,24 +16,30 @@ __all__ = ["TransactionOrder"]
 
 
 class TransactionOrder:
-    """Follows the operations of a stream and refuses the one that is out of order.
+    """Follows the operations of a stream, and refuses one that is out of order.
 
-    Raises TransactionError without a place: the reader that knows it raises the error anew.
+    Raises TransactionError without a place: the reader, who knows it, adds it.
     """
-
-    __slots__ = ("is_open",)
 
     def __init__(self) -> None:
         self.is_open = False
 
-    def accept(self, operation: Operation, /) -> None:
-        """Take the next operation."""
-        if isinstance(operation, TransactionStart):
-            if self.is_open:
-                raise TransactionError("a transaction starts inside a transaction")
-            self.is_open = True
-        elif isinstance(operation, (TransactionCommit, TransactionAbort)):
-            if not self.is_open:
-                what = "commit" if isinstance(operation, TransactionCommit) else "abort"
-                raise TransactionError(f"a transaction {what} stands outside a transaction")
-            self.is_open = False
+    def accept(self, operation: Operation) -> None:
+        """Take note of an operation, or raise TransactionError."""
+        match operation:
+            case TransactionStart():
+                self.start()
+            case TransactionCommit() | TransactionAbort():
+                self.end()
+
+    def start(self) -> None:
+        """Take note of a `TX`."""
+        if self.is_open:
+            raise TransactionError("a transaction starts inside another one")
+        self.is_open = True
+
+    def end(self) -> None:
+        """Take note of a `TC` or `TA`."""
+        if not self.is_open:
+            raise TransactionError("a transaction ends that was not started")
+        self.is_open = False

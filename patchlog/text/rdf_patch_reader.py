@@ -186,10 +186,10 @@ def _operation(keyword: str, terms: list[Term]) -> Operation:
             return NamespaceAdd(_name(name), _iri(iri), _graph(graph))
         case "PD", [name]:
             return NamespaceDelete(_name(name))
-        case "PD", [name, iri] if iri.startswith('"') or not name.startswith('"'):
-            return NamespaceDelete(_name(name), _iri(iri))
-        case "PD", [name, graph]:
+        case "PD", [name, graph] if name.startswith('"'):
             return NamespaceDelete(_name(name), None, _graph(graph))
+        case "PD", [name, iri]:
+            return NamespaceDelete(_name(name), _iri(iri))
         case "PD", [name, iri, graph]:
             return NamespaceDelete(_name(name), _iri(iri), _graph(graph))
         case "Z", []:

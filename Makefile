@@ -44,6 +44,9 @@ format: setup ## Put Python and Rust sources in the house's format
 	$(PYTHON) -m ruff format
 	@if command -v cargo >/dev/null; then set -x; cargo fmt --manifest-path $(CRATE); fi
 
+bench: setup ## Measure the codec beside its peers and print the ratios (BENCH=--quick for a short look)
+	$(PYTHON) -m bench $(BENCH)
+
 proto: setup ## Compile proto/*.proto into patchlog/wire/descriptors.binpb
 	$(PYTHON) -m grpc_tools.protoc --proto_path=proto --descriptor_set_out=patchlog/wire/descriptors.binpb \
 	    rdf.proto patch.proto grpc.proto

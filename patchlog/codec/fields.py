@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from patchlog.errors import MalformedFrame
+from patchlog.errors import InvalidTerm, MalformedFrame
 
 __all__ = [
     "UINT32",
@@ -136,4 +136,9 @@ def length_field(field: int, value: bytes) -> bytes:
 
 def string_field(field: int, value: str) -> bytes:
     """A string, left out when it is empty."""
-    return length_field(field, value.encode()) if value else b""
+    if not value:
+        return b""
+    try:
+        return length_field(field, value.encode())
+    except UnicodeEncodeError as error:
+        raise InvalidTerm(f"{value!r} contains a surrogate, which is not a character") from error

@@ -6,13 +6,16 @@ it, and overwriting a prefix makes another text, under which nothing is kept yet
 
 from __future__ import annotations
 
+from collections import OrderedDict
+from collections.abc import Callable
 from typing import TypeVar
 
-from patchlog.errors import UnknownLookupEntry
+from patchlog.codec.fields import string_field, uint_field
+from patchlog.errors import UnknownLookupEntry, UnsupportedOption
 from patchlog.model import Term
 from patchlog.text.terms import iri_term
 
-__all__ = ["LookupReader", "Name"]
+__all__ = ["LookupReader", "LookupWriter", "Name"]
 
 _Entry = TypeVar("_Entry")
 
@@ -66,3 +69,47 @@ class Name(dict[str, tuple[Term, int]]):
                 self.clear()
             self[prefix] = built
         return built
+
+
+class LookupWriter:
+    """A table as the writer of a stream keeps it: ids by text, the least recently used first."""
+
+    def __init__(
+        self, what: str, size: int, write_entry: Callable[[bytes], None], *, begins_explicitly: bool = False
+    ) -> None:
+        self._what = what
+        self._size = size
+        self._write_entry = write_entry
+        self._ids: OrderedDict[str, int] = OrderedDict()
+        self._in_row: list[str] = []
+        self._last_id = -1 if begins_explicitly else 0
+
+    def begin_row(self) -> None:
+        """Say that the entries of the row before may be reused."""
+        self._in_row.clear()
+
+    def id_of(self, text: str) -> int:
+        """Return the id of an entry for this row; an entry that is not in the table is written."""
+        entry_id = self._ids.get(text)
+        if entry_id is None:
+            entry_id = self._define(text)
+        else:
+            self._ids.move_to_end(text)
+        self._in_row.append(text)
+        return entry_id
+
+    def _define(self, text: str) -> int:
+        if len(self._ids) < self._size:
+            entry_id = len(self._ids) + 1
+        else:
+            oldest = next(iter(self._ids), None)
+            if oldest is None or oldest in self._in_row:
+                raise UnsupportedOption(
+                    f"the {self._what} table is too small: a row needs more than {self._size} entries"
+                )
+            entry_id = self._ids.pop(oldest)
+        self._ids[text] = entry_id
+        written_id = 0 if entry_id == self._last_id + 1 else entry_id
+        self._last_id = entry_id
+        self._write_entry(uint_field(1, written_id) + string_field(2, text))
+        return entry_id

@@ -10,7 +10,7 @@ from patchlog.codec.fields import Message, length_tag
 from patchlog.codec.option_messages import read_patch_options
 from patchlog.codec.options import PatchOptions, StatementType, StreamType
 from patchlog.codec.stream_decoder import MessageReader, StreamDecoder
-from patchlog.codec.term_messages import NAMESPACE_GRAPH_FIELDS, find_terms
+from patchlog.codec.term_messages import NAMESPACE_GRAPH, find_terms
 from patchlog.codec.transactions import TransactionOrder
 from patchlog.errors import InvalidTerm, TransactionError
 from patchlog.model import (
@@ -140,11 +140,11 @@ class PatchDecoder(StreamDecoder[PatchOptions, Operation]):
         elif needs_iri:
             raise InvalidTerm("a namespace add has no IRI")
         if self._has_graphs:
-            graph, graph_size = self._terms.graph_or_last(data, start, end, NAMESPACE_GRAPH_FIELDS)
-        elif self._strict and find_terms(data, start, end, NAMESPACE_GRAPH_FIELDS):
+            graph, graph_size = self._terms.graph_or_last(data, start, end, NAMESPACE_GRAPH)
+        elif self._strict and find_terms(data, start, end, NAMESPACE_GRAPH.fields):
             raise InvalidTerm("a namespace has a graph in a stream of triples")
         else:
-            graph, graph_size = self._terms.graph(data, start, end, NAMESPACE_GRAPH_FIELDS) or (None, 0)
+            graph, graph_size = self._terms.graph(data, start, end, NAMESPACE_GRAPH) or (None, 0)
         self._terms.count(iri_size + graph_size)
         return name, iri, graph
 

@@ -9,7 +9,7 @@ from patchlog.codec.fields import Message, length_tag
 from patchlog.codec.option_messages import read_rdf_options
 from patchlog.codec.options import PhysicalType, RdfOptions
 from patchlog.codec.stream_decoder import MessageReader, StreamDecoder
-from patchlog.codec.term_messages import GRAPH_START_FIELDS
+from patchlog.codec.term_messages import GRAPH_START_GRAPH
 from patchlog.errors import InvalidTerm, UnexpectedRow
 from patchlog.model import RdfFrame, Statement, Term
 
@@ -95,7 +95,7 @@ class RdfDecoder(StreamDecoder[RdfOptions, RdfFrame]):
     def _read_graph_start(self, data: bytes, start: int, end: int) -> None:
         if self._open_graph is not None and self._strict:
             raise UnexpectedRow("a graph start inside a graph")
-        self._open_graph = self._terms.graph(data, start, end, GRAPH_START_FIELDS)
+        self._open_graph = self._terms.graph(data, start, end, GRAPH_START_GRAPH)
         if self._open_graph is None:
             raise InvalidTerm("a graph start has no graph")
 

@@ -6,29 +6,35 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final, TypeAlias
 
-from patchlog.codec.fields import UINT32, length_tag, read_field, varint_tag
+from patchlog.codec.fields import UINT32, length_tag, read_field, varint, varint_tag
 from patchlog.errors import MalformedFrame
 
 __all__ = [
     "BLANK_NODE",
     "DEFAULT",
+    "GENERALIZED",
     "GRAPH",
-    "GRAPH_START_FIELDS",
-    "HEADER_FIELDS",
+    "GRAPH_START_GRAPH",
+    "HEADER_VALUE",
     "IRI",
     "LITERAL",
-    "NAMESPACE_GRAPH_FIELDS",
+    "NAMESPACE_GRAPH",
     "OBJECT",
     "PLACES",
     "PREDICATE",
     "QUAD_FIELDS",
     "QUOTED_TRIPLE",
+    "STATEMENT_GRAPH",
+    "STATEMENT_OBJECT",
+    "STATEMENT_PREDICATE",
+    "STATEMENT_SUBJECT",
     "SUBJECT",
     "TRIPLE_FIELDS",
     "UNSET",
     "VALUE",
     "FoundTerm",
     "Kind",
+    "Oneof",
     "Place",
     "TermFields",
     "find_terms",
@@ -56,24 +62,41 @@ DEFAULT: Final[Kind] = 4
 UNSET: Final[Kind] = 5
 """No term: the last one in its place is repeated."""
 
-_NODE_KINDS: Final = (IRI, BLANK_NODE, LITERAL, QUOTED_TRIPLE)
-_GRAPH_KINDS: Final = (IRI, BLANK_NODE, DEFAULT, LITERAL)
+GENERALIZED: Final = {
+    (SUBJECT, LITERAL): "a literal",
+    (PREDICATE, BLANK_NODE): "a blank node",
+    (PREDICATE, LITERAL): "a literal",
+    (PREDICATE, QUOTED_TRIPLE): "a quoted triple",
+    (GRAPH, LITERAL): "a literal",
+}
+"""What only generalized statements have, and where."""
 
 TermFields: TypeAlias = Mapping[int, tuple[Place, Kind]]
 """The fields of a message that hold terms, by tag."""
 
 
-def _oneof(place: Place, first_field: int, kinds: tuple[Kind, ...]) -> dict[int, tuple[Place, Kind]]:
-    return {length_tag(first_field + i): (place, kind) for i, kind in enumerate(kinds)}
+class Oneof:
+    """The fields for a term in one place of a message: one for each kind of term."""
+
+    def __init__(self, place: Place, first_field: int, kinds: tuple[Kind, ...]) -> None:
+        self.place = place
+        self.fields: TermFields = {length_tag(first_field + i): (place, kind) for i, kind in enumerate(kinds)}
+        self.tags = {kind: varint(tag) for tag, (_, kind) in self.fields.items()}
 
 
-TRIPLE_FIELDS: Final[TermFields] = (
-    _oneof(SUBJECT, 1, _NODE_KINDS) | _oneof(PREDICATE, 5, _NODE_KINDS) | _oneof(OBJECT, 9, _NODE_KINDS)
-)
-QUAD_FIELDS: Final[TermFields] = {**TRIPLE_FIELDS, **_oneof(GRAPH, 13, _GRAPH_KINDS)}
-GRAPH_START_FIELDS: Final[TermFields] = _oneof(GRAPH, 1, _GRAPH_KINDS)
-NAMESPACE_GRAPH_FIELDS: Final[TermFields] = _oneof(GRAPH, 3, _GRAPH_KINDS)
-HEADER_FIELDS: Final[TermFields] = _oneof(VALUE, 2, _NODE_KINDS)
+_NODE_KINDS: Final = (IRI, BLANK_NODE, LITERAL, QUOTED_TRIPLE)
+_GRAPH_KINDS: Final = (IRI, BLANK_NODE, DEFAULT, LITERAL)
+
+STATEMENT_SUBJECT: Final = Oneof(SUBJECT, 1, _NODE_KINDS)
+STATEMENT_PREDICATE: Final = Oneof(PREDICATE, 5, _NODE_KINDS)
+STATEMENT_OBJECT: Final = Oneof(OBJECT, 9, _NODE_KINDS)
+STATEMENT_GRAPH: Final = Oneof(GRAPH, 13, _GRAPH_KINDS)
+GRAPH_START_GRAPH: Final = Oneof(GRAPH, 1, _GRAPH_KINDS)
+NAMESPACE_GRAPH: Final = Oneof(GRAPH, 3, _GRAPH_KINDS)
+HEADER_VALUE: Final = Oneof(VALUE, 2, _NODE_KINDS)
+
+TRIPLE_FIELDS: Final = {**STATEMENT_SUBJECT.fields, **STATEMENT_PREDICATE.fields, **STATEMENT_OBJECT.fields}
+QUAD_FIELDS: Final = {**TRIPLE_FIELDS, **STATEMENT_GRAPH.fields}
 
 FoundTerm: TypeAlias = tuple[Place, Kind, int, int]
 """A term that a message sets, and from where to where its own message lies."""

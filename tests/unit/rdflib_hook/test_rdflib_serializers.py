@@ -2,6 +2,7 @@
 
 import io
 import warnings
+from itertools import pairwise
 
 import pytest
 from rdflib import BNode, ConjunctiveGraph, Dataset, Graph, Literal, URIRef, Variable
@@ -222,3 +223,15 @@ def test_what_is_no_rdf_term_is_refused():
 
         with pytest.raises(InvalidTerm, match="is not an IRI"):
             graph.serialize(format="patchlog-jelly", encoding="jelly")
+
+
+def test_the_triples_of_a_subject_stand_together():
+    graph = Graph()
+    for number in range(300):
+        graph.add((URIRef(f"{EX}{number % 10}"), P, Literal(number)))
+
+    _, read = frames(graph.serialize(format="patchlog-jelly", encoding="jelly"))
+
+    subjects = [statement[0] for frame in read for statement in frame.statements]
+    changes = sum(before != after for before, after in pairwise(subjects))
+    assert changes == 9

@@ -1,0 +1,98 @@
+"""How fast is Jelly-RDF parsed?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from harness import Goal, Outcome, Question, Round, Side, main
+from inputs import chunks
+
+from patchlog.engine import ArrowDecoder, Converter, RdfDecoder
+
+
+def arrow(*, dictionary: bool) -> Callable[[Path], Round]:
+    def prepare(path: Path) -> Round:
+        import pyarrow as pa
+
+        def run() -> Outcome:
+            decoder = ArrowDecoder("jelly", dictionary=dictionary)
+            batches = (batch for chunk in chunks(path) for batch in decoder.feed(chunk))
+            rows = sum(pa.record_batch(batch).num_rows for batch in batches)
+            return Outcome(rows + sum(pa.record_batch(batch).num_rows for batch in decoder.finish()))
+
+        return run
+
+    return prepare
+
+
+def to_nquads(path: Path) -> Round:
+    def run() -> Outcome:
+        converter = Converter("jelly", "nquads")
+        size = sum(len(converter.feed(chunk)) for chunk in chunks(path))
+        size += len(converter.finish())
+        return Outcome(converter.statements, size)
+
+    return run
+
+
+def tuples_counted(path: Path) -> Round:
+    def run() -> Outcome:
+        decoder = RdfDecoder()
+        statements = sum(len(frame.statements) for chunk in chunks(path) for frame in decoder.feed(chunk))
+        return Outcome(statements + sum(len(frame.statements) for frame in decoder.finish()))
+
+    return run
+
+
+def tuples_listed(path: Path) -> Round:
+    def run() -> Outcome:
+        decoder = RdfDecoder()
+        statements = [s for chunk in chunks(path) for frame in decoder.feed(chunk) for s in frame.statements]
+        statements += (s for frame in decoder.finish() for s in frame.statements)
+        return Outcome(len(statements))
+
+    return run
+
+
+def pyjelly_generic(path: Path) -> Round:
+    from pyjelly.integrations.generic.parse import parse_jelly_flat
+
+    def run() -> Outcome:
+        with path.open("rb") as file:
+            return Outcome(sum(1 for _ in parse_jelly_flat(file)))
+
+    return run
+
+
+def pyoxigraph_text(path: Path) -> Round:
+    import pyoxigraph
+
+    text_format = pyoxigraph.RdfFormat.from_extension(path.suffix[1:])
+
+    def run() -> Outcome:
+        return Outcome(sum(1 for _ in pyoxigraph.parse(path=str(path), format=text_format)))
+
+    return run
+
+
+QUESTION = Question(
+    "How fast is Jelly-RDF parsed?",
+    sides=[
+        Side("ours, to Arrow with dictionary columns", "jelly", arrow(dictionary=True)),
+        Side("ours, to Arrow with plain columns", "jelly", arrow(dictionary=False)),
+        Side("ours, to N-Quads", "jelly", to_nquads),
+        Side("ours, to tuples, counted", "jelly", tuples_counted),
+        Side("ours, to tuples, kept in a list", "jelly", tuples_listed),
+        Side("Jelly-JVM 3.7.1 on Jena, counted", "jelly", jvm_task="parse-jelly"),
+        Side("Jena, the same as text, counted", "text", jvm_task="parse-text"),
+        Side("pyjelly 0.8.2 generic, counted", "jelly", pyjelly_generic),
+        Side("pyoxigraph 0.5, the same as text, counted", "text", pyoxigraph_text),
+    ],
+    goals=[
+        Goal("To Arrow", "ours, to Arrow with dictionary columns", "Jelly-JVM 3.7.1 on Jena, counted", at_least=2.5),
+    ],
+)
+
+if __name__ == "__main__":
+    main(QUESTION)

@@ -20,6 +20,7 @@ __all__ = [
     "ConverterFace",
     "OperationDecoderFace",
     "OperationEncoderFace",
+    "PatchDecoderFace",
     "RdfDecoderFace",
     "RdfEncoderFace",
     "RdflibDecoderFace",
@@ -60,7 +61,7 @@ class RdfDecoderFace(Protocol):
 class OperationDecoderFace(Protocol):
     """Jelly-Patch bytes, or RDF Patch text, to operations.
 
-    `PatchDecoder(*, limits=Limits(), strict=True, concatenated=False, delimited=None)` and `RdfPatchReader(*, strict=True)`.
+    `PatchDecoder` (see its own face) and `RdfPatchReader(*, strict=True)`.
     """
 
     def feed(self, data: bytes, /) -> Iterator[Operation]:
@@ -68,6 +69,21 @@ class OperationDecoderFace(Protocol):
 
     def finish(self) -> Iterator[Operation]:
         """Say that the input has ended, and yield what was waiting for that. Exhaust it."""
+
+
+class PatchDecoderFace(OperationDecoderFace, Protocol):
+    """Jelly-Patch bytes to operations.
+
+    `PatchDecoder(*, limits=Limits(), strict=True, concatenated=False, delimited=None)`
+    """
+
+    @property
+    def options(self) -> PatchOptions | None:
+        """The stream's options, once their row was read."""
+
+    @property
+    def delimited(self) -> bool | None:
+        """Whether the stream is delimited, once that is known."""
 
 
 class StatementDecoderFace(Protocol):

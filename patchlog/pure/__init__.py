@@ -1,0 +1,27 @@
+"""The codec in pure Python, all of it under the names of `patchlog.codec.faces`."""
+
+from patchlog.codec.canonical import CanonicalPatchEncoder
+from patchlog.codec.patch_decoder import PatchDecoder
+from patchlog.codec.patch_encoder import PatchEncoder
+from patchlog.codec.rdf_decoder import RdfDecoder
+from patchlog.codec.rdf_encoder import RdfEncoder
+from patchlog.pure.arrow_decoder import ArrowDecoder
+from patchlog.pure.arrow_encoder import ArrowEncoder
+from patchlog.pure.converter import Converter
+from patchlog.text.nquads import NQuadsReader
+from patchlog.text.rdf_patch_reader import RdfPatchReader
+from patchlog.text.rdf_patch_writer import RdfPatchWriter
+
+__all__ = [
+    "ArrowDecoder",
+    "ArrowEncoder",
+    "CanonicalPatchEncoder",
+    "Converter",
+    "NQuadsReader",
+    "PatchDecoder",
+    "PatchEncoder",
+    "RdfDecoder",
+    "RdfEncoder",
+    "RdfPatchReader",
+    "RdfPatchWriter",
+]

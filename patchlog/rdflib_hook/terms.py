@@ -32,7 +32,7 @@ from patchlog.errors import InvalidTerm, UsageError
 from patchlog.model import DEFAULT_GRAPH, XSD_STRING, Statement, Term
 from patchlog.text.terms import blank_node_term, escape_language, escape_lexical, iri_term, unescape
 
-__all__ = ["RdflibStatement", "TermBuilder", "TermFormatter"]
+__all__ = ["LiteralKind", "RdflibStatement", "TermBuilder", "TermFormatter"]
 
 RdflibStatement: TypeAlias = (
     tuple[Identifier, Identifier, Identifier] | tuple[Identifier, Identifier, Identifier, Identifier]
@@ -47,8 +47,8 @@ NO_QUOTED_TRIPLES: Final = (
 )
 
 
-class _LiteralKind:
-    """What all literals with one language tag or datatype have in common."""
+class LiteralKind:
+    """What all literals with one language tag or datatype have in common. The native codec asks it too."""
 
     __slots__ = ("cast", "datatype", "is_known", "is_well_formed", "language")
 
@@ -65,6 +65,7 @@ class _LiteralKind:
         )
 
     def value(self, lexical: str) -> Any:
+        """Cast the lexical form; None where rdflib has no value for it."""
         if self.cast is None:
             return lexical if self.is_known else None
         try:
@@ -82,7 +83,7 @@ class TermBuilder:
 
     def __init__(self) -> None:
         self._terms: dict[Term, Identifier] = {}
-        self._kinds: dict[str, _LiteralKind] = {}
+        self._kinds: dict[str, LiteralKind] = {}
 
     def term(self, term: Term) -> Identifier:
         """Build one term. Raises UsageError for a quoted triple."""
@@ -128,12 +129,12 @@ class TermBuilder:
         literal._ill_typed = None if kind.is_well_formed is None else not kind.is_well_formed(lexical, value)
         return literal
 
-    def _kind(self, suffix: str) -> _LiteralKind:
+    def _kind(self, suffix: str) -> LiteralKind:
         kind = self._kinds.get(suffix)
         if kind is None:
             if len(self._kinds) >= MAX_CACHED_TERMS:
                 self._kinds.clear()
-            kind = self._kinds[suffix] = _LiteralKind(suffix)
+            kind = self._kinds[suffix] = LiteralKind(suffix)
         return kind
 
 

@@ -1,0 +1,6 @@
+//! Arrow record batches, by the C data interface: its structs are small, and with them no Arrow library is needed.
+
+pub mod abi;
+pub mod batch;
+pub mod reader;
+pub mod sink;

@@ -1,0 +1,8 @@
+//! Readers: bytes in, registers of a sink set.
+
+pub mod frames;
+pub mod nquads;
+pub mod patch;
+pub mod rdf;
+pub mod rdf_patch;
+pub mod terms;

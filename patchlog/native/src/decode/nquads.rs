@@ -1,0 +1,372 @@
+//! N-Triples and N-Quads text, line by line, and the terms that RDF Patch text shares with them.
+
+use std::borrow::Cow;
+
+use crate::fault::{Fault, Result, invalid_syntax, limit_exceeded};
+use crate::sink::{Action, LiteralKind, OwnedKind, OwnedTerm, Place, QuotedTriple, STATEMENT_PLACES, Sink, Stream};
+use crate::text::{MAX_TEXT_DEPTH, XSD_STRING, iri_is_plain, is_label_byte, is_language_byte, unescaped};
+
+/// Datatypes that the sink made, with those met last in front.
+pub struct Datatypes<S: Sink> {
+    known: Vec<(String, S::Datatype)>,
+}
+
+const DATATYPES_REMEMBERED: usize = 32;
+
+impl<S: Sink> Datatypes<S> {
+    pub fn new() -> Self {
+        Datatypes { known: Vec::new() }
+    }
+
+    #[inline(always)]
+    pub fn literal(&mut self, sink: &mut S, place: Place, lexical: &str, iri: &str) -> Result<()> {
+        if iri == XSD_STRING {
+            return sink.literal(place, lexical, LiteralKind::Plain);
+        }
+        let at = match self.known.iter().position(|(known, _)| known == iri) {
+            Some(at) => at,
+            None => {
+                if self.known.len() == DATATYPES_REMEMBERED {
+                    self.known.pop();
+                }
+                let made = sink.make_datatype(iri)?;
+                self.known.push((iri.to_owned(), made));
+                self.known.len() - 1
+            }
+        };
+        if at > 3 {
+            self.known.swap(at, 3);
+            return sink.literal(place, lexical, LiteralKind::Typed(&self.known[3].1));
+        }
+        sink.literal(place, lexical, LiteralKind::Typed(&self.known[at].1))
+    }
+}
+
+/// A place in text that was checked to be UTF-8.
+#[derive(Clone, Copy)]
+pub struct Cursor<'a> {
+    pub text: &'a str,
+    pub at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    #[inline(always)]
+    pub fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    #[inline(always)]
+    pub fn rest(&self) -> &'a [u8] {
+        &self.text.as_bytes()[self.at..]
+    }
+
+    #[inline(always)]
+    pub fn skip_blanks(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\t' | b'\r')) {
+            self.at += 1;
+        }
+    }
+
+    /// The text of `<…>`, behind which the cursor then stands. It stands on `<` before.
+    #[inline(always)]
+    pub fn raw_iri(&mut self) -> Result<&'a str> {
+        let start = self.at + 1;
+        match memchr::memchr(b'>', &self.text.as_bytes()[start..]) {
+            Some(length) => {
+                self.at = start + length + 1;
+                Ok(&self.text[start..start + length])
+            }
+            None => Err(invalid_syntax("an IRI has no closing '>'")),
+        }
+    }
+
+    /// The text of a blank node label. The cursor stands on `_` before.
+    #[inline(always)]
+    pub fn raw_label(&mut self) -> Result<&'a str> {
+        let bytes = self.text.as_bytes();
+        if bytes.get(self.at + 1) != Some(&b':') {
+            return Err(invalid_syntax("a blank node begins with '_:'"));
+        }
+        let start = self.at + 2;
+        let mut end = start;
+        while bytes.get(end).is_some_and(|&byte| is_label_byte(byte) || byte == b'\\') {
+            end += 1;
+        }
+        // A label may hold dots, but not at its end: that one ends the statement.
+        while end > start && bytes[end - 1] == b'.' {
+            end -= 1;
+        }
+        if matches!(bytes[start..end].first(), Some(b'-' | b'.')) {
+            return Err(invalid_syntax("a blank node label does not begin with '-' or '.'"));
+        }
+        self.at = end;
+        Ok(&self.text[start..end])
+    }
+
+    /// The text between the quotes of `"…"`, and whether it holds escapes. The cursor stands on the quote before.
+    #[inline(always)]
+    pub fn raw_lexical(&mut self) -> Result<(&'a str, bool)> {
+        let bytes = self.text.as_bytes();
+        let quote = bytes[self.at];
+        let start = self.at + 1;
+        let mut at = start;
+        let mut has_escapes = false;
+        loop {
+            let Some(found) = bytes.get(at..).and_then(|rest| memchr::memchr3(quote, b'\\', b'\n', rest)) else {
+                return Err(invalid_syntax("a string has no closing quote"));
+            };
+            at += found;
+            if bytes[at] == quote {
+                let raw = &self.text[start..at];
+                if memchr::memchr(b'\r', raw.as_bytes()).is_some() {
+                    return Err(invalid_syntax("a string holds a line end; write it as an escape"));
+                }
+                self.at = at + 1;
+                return Ok((raw, has_escapes));
+            }
+            if bytes[at] == b'\n' {
+                return Err(invalid_syntax("a string has no closing quote on its line"));
+            }
+            has_escapes = true;
+            at += 2;
+        }
+    }
+
+    /// The language tag behind `@`.
+    #[inline(always)]
+    pub fn raw_language(&mut self) -> Result<&'a str> {
+        let start = self.at + 1;
+        let bytes = self.text.as_bytes();
+        let mut end = start;
+        while bytes.get(end).is_some_and(|&byte| is_language_byte(byte) || byte == b'\\') {
+            end += 1;
+        }
+        if end == start {
+            return Err(invalid_syntax("a language tag is empty"));
+        }
+        self.at = end;
+        Ok(&self.text[start..end])
+    }
+}
+
+/// The IRI in `<raw>`. Only what would make the end of the IRI unclear is refused: blanks, controls, `<` and `"`.
+#[inline(always)]
+pub fn iri_text(raw: &str) -> Result<Cow<'_, str>> {
+    if iri_is_plain(raw.as_bytes()) { Ok(Cow::Borrowed(raw)) } else { odd_iri_text(raw) }
+}
+
+fn odd_iri_text(raw: &str) -> Result<Cow<'_, str>> {
+    if let Some(odd) = raw.chars().find(|&c| c <= ' ' || c == '<' || c == '"') {
+        return Err(invalid_syntax(format!("the character {odd:?} is not allowed in an IRI; write it as an escape")));
+    }
+    unescaped(raw, false).ok_or_else(wrong_escape)
+}
+
+#[cold]
+pub fn wrong_escape() -> Box<Fault> {
+    invalid_syntax("an escape (backslash) is not one that is known")
+}
+
+/// A line of text, its LF not counted.
+pub const MAX_LINE_BYTES: usize = 64 << 20;
+
+#[cold]
+pub fn too_long() -> Box<Fault> {
+    limit_exceeded(format!("the line is longer than {MAX_LINE_BYTES} bytes"))
+}
+
+pub struct NQuadsReader<S: Sink> {
+    carry: Vec<u8>,
+    line: u64,
+    datatypes: Datatypes<S>,
+    has_begun: bool,
+}
+
+impl<S: Sink> NQuadsReader<S> {
+    pub fn new() -> Self {
+        NQuadsReader { carry: Vec::new(), line: 0, datatypes: Datatypes::new(), has_begun: false }
+    }
+
+    pub fn feed(&mut self, mut data: &[u8], sink: &mut S) -> Result<()> {
+        if !self.has_begun {
+            self.has_begun = true;
+            sink.stream(Stream::Text)?;
+        }
+        if !self.carry.is_empty() {
+            let Some(end) = memchr::memchr(b'\n', data) else { return self.keep(data) };
+            self.keep(&data[..end])?;
+            data = &data[end + 1..];
+            let line = std::mem::take(&mut self.carry);
+            self.line(&line, sink)?;
+            self.carry = line;
+            self.carry.clear();
+        }
+        while let Some(end) = memchr::memchr(b'\n', data) {
+            self.line(&data[..end], sink)?;
+            data = &data[end + 1..];
+        }
+        self.keep(data)
+    }
+
+    pub fn finish(&mut self, sink: &mut S) -> Result<()> {
+        if !self.has_begun {
+            self.has_begun = true;
+            sink.stream(Stream::Text)?;
+        }
+        let line = std::mem::take(&mut self.carry);
+        if line.is_empty() { Ok(()) } else { self.line(&line, sink) }
+    }
+
+    fn keep(&mut self, data: &[u8]) -> Result<()> {
+        if self.carry.len() + data.len() > MAX_LINE_BYTES {
+            return Err(too_long().at_line(self.line + 1));
+        }
+        self.carry.extend_from_slice(data);
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn line(&mut self, line: &[u8], sink: &mut S) -> Result<()> {
+        self.line += 1;
+        let number = self.line;
+        if line.len() > MAX_LINE_BYTES {
+            return Err(too_long().at_line(number));
+        }
+        self.statement(line, sink).map_err(|fault| fault.at_line(number))
+    }
+
+    #[inline(always)]
+    fn statement(&mut self, line: &[u8], sink: &mut S) -> Result<()> {
+        let Ok(text) = std::str::from_utf8(line) else {
+            return Err(invalid_syntax("the line is not valid UTF-8"));
+        };
+        let mut cursor = Cursor { text, at: 0 };
+        if self.line == 1 && text.starts_with('\u{FEFF}') {
+            cursor.at = 3;
+        }
+        cursor.skip_blanks();
+        if matches!(cursor.peek(), None | Some(b'#')) {
+            return Ok(());
+        }
+        let mut count = 0;
+        loop {
+            match cursor.peek() {
+                Some(b'.') if count >= 3 => break,
+                Some(_) if count < 4 => {
+                    self.term(&mut cursor, STATEMENT_PLACES[count], sink)?;
+                    count += 1;
+                }
+                Some(_) => return Err(invalid_syntax("a statement has more than four terms, or no '.' at its end")),
+                None => return Err(invalid_syntax("a statement ends without '.'")),
+            }
+            cursor.skip_blanks();
+        }
+        cursor.at += 1;
+        cursor.skip_blanks();
+        if !matches!(cursor.peek(), None | Some(b'#')) {
+            return Err(invalid_syntax("something follows the statement on its line"));
+        }
+        sink.statement(Action::Add, count == 4)
+    }
+
+    #[inline(always)]
+    fn term(&mut self, cursor: &mut Cursor<'_>, place: Place, sink: &mut S) -> Result<()> {
+        match cursor.peek() {
+            Some(b'<') if cursor.rest().starts_with(b"<<") => {
+                let triple = quoted_triple(cursor, 1)?;
+                sink.quoted_triple(place, &triple)
+            }
+            Some(b'<') => {
+                let iri = iri_text(cursor.raw_iri()?)?;
+                sink.plain_iri(place, &iri)
+            }
+            Some(b'_') => {
+                let label = unescaped(cursor.raw_label()?, false).ok_or_else(wrong_escape)?;
+                sink.blank_node(place, &label)
+            }
+            Some(b'"') => literal(cursor, place, &mut self.datatypes, sink),
+            _ => Err(invalid_syntax("expected a term: '<', '_:' or a quote")),
+        }
+    }
+}
+
+/// Read a literal in double quotes into a register.
+#[inline(always)]
+pub fn literal<S: Sink>(
+    cursor: &mut Cursor<'_>,
+    place: Place,
+    datatypes: &mut Datatypes<S>,
+    sink: &mut S,
+) -> Result<()> {
+    let (raw, has_escapes) = cursor.raw_lexical()?;
+    let lexical = if has_escapes { unescaped(raw, true).ok_or_else(wrong_escape)? } else { raw.into() };
+    match cursor.peek() {
+        Some(b'@') => {
+            let language = unescaped(cursor.raw_language()?, false).ok_or_else(wrong_escape)?;
+            sink.literal(place, &lexical, LiteralKind::Language(&language))
+        }
+        Some(b'^') => {
+            let iri = datatype_iri(cursor)?;
+            datatypes.literal(sink, place, &lexical, &iri)
+        }
+        _ => sink.literal(place, &lexical, LiteralKind::Plain),
+    }
+}
+
+#[inline(always)]
+fn datatype_iri<'a>(cursor: &mut Cursor<'a>) -> Result<Cow<'a, str>> {
+    if !cursor.rest().starts_with(b"^^<") {
+        return Err(invalid_syntax("expected a datatype: '^^<'"));
+    }
+    cursor.at += 2;
+    iri_text(cursor.raw_iri()?)
+}
+
+/// Read `<< s p o >>` or `<<( s p o )>>`.
+pub fn quoted_triple(cursor: &mut Cursor<'_>, depth: usize) -> Result<QuotedTriple> {
+    if depth > MAX_TEXT_DEPTH {
+        return Err(limit_exceeded(format!("quoted triples nest more than {MAX_TEXT_DEPTH} deep")));
+    }
+    cursor.at += 2;
+    let is_term = cursor.peek() == Some(b'(');
+    cursor.at += usize::from(is_term);
+    let subject = owned_term(cursor, depth)?;
+    let predicate = owned_term(cursor, depth)?;
+    let object = owned_term(cursor, depth)?;
+    cursor.skip_blanks();
+    let close: &[u8] = if is_term { b")>>" } else { b">>" };
+    if !cursor.rest().starts_with(close) {
+        return Err(invalid_syntax("a quoted triple is not closed after three terms"));
+    }
+    cursor.at += close.len();
+    Ok(QuotedTriple { terms: [subject, predicate, object] })
+}
+
+fn owned_term(cursor: &mut Cursor<'_>, depth: usize) -> Result<OwnedTerm> {
+    cursor.skip_blanks();
+    match cursor.peek() {
+        Some(b'<') if cursor.rest().starts_with(b"<<") => {
+            Ok(OwnedTerm::Quoted(Box::new(quoted_triple(cursor, depth + 1)?)))
+        }
+        Some(b'<') => Ok(OwnedTerm::Iri(iri_text(cursor.raw_iri()?)?.into_owned())),
+        Some(b'_') => {
+            Ok(OwnedTerm::BlankNode(unescaped(cursor.raw_label()?, false).ok_or_else(wrong_escape)?.into_owned()))
+        }
+        Some(b'"') => {
+            let (raw, _) = cursor.raw_lexical()?;
+            let lexical = unescaped(raw, true).ok_or_else(wrong_escape)?.into_owned();
+            let kind = match cursor.peek() {
+                Some(b'@') => OwnedKind::Language(
+                    unescaped(cursor.raw_language()?, false).ok_or_else(wrong_escape)?.into_owned(),
+                ),
+                Some(b'^') => match datatype_iri(cursor)?.into_owned() {
+                    iri if iri == XSD_STRING => OwnedKind::Plain,
+                    iri => OwnedKind::Typed(iri),
+                },
+                _ => OwnedKind::Plain,
+            };
+            Ok(OwnedTerm::Literal { lexical, kind })
+        }
+        _ => Err(invalid_syntax("expected a term: '<', '_:' or a quote")),
+    }
+}

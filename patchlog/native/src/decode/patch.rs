@@ -1,0 +1,295 @@
+//! Jelly-Patch: frames to registers. The rules and their order are those of docs/protocol.md.
+
+use crate::decode::frames::{FrameSplitter, Split};
+use crate::decode::rdf::{
+    Reading, before_options, changed_options, empty_row, no_options, split_row, too_many_rows,
+};
+use crate::decode::terms::{RawTerm, TermReader, split_statement};
+use crate::fault::{Result, invalid_term, transaction_error, unexpected_row};
+use crate::options::{PatchOptions, StatementType, StreamType};
+use crate::sink::{Action, Place, STATEMENT_PLACES, Sink, Stream, Transaction};
+use crate::wire::{Fields, LENGTH};
+
+/// The order of transactions: a start only outside, an end only inside.
+#[derive(Default)]
+pub struct TransactionOrder {
+    pub is_open: bool,
+}
+
+impl TransactionOrder {
+    pub fn accept(&mut self, transaction: Transaction) -> Result<()> {
+        match (transaction, self.is_open) {
+            (Transaction::Start, false) => self.is_open = true,
+            (Transaction::Start, true) => {
+                return Err(transaction_error("a transaction starts inside a transaction; end the first one before"));
+            }
+            (_, true) => self.is_open = false,
+            (Transaction::Commit, false) => {
+                return Err(transaction_error("a transaction is committed that was never started"));
+            }
+            (Transaction::Abort, false) => {
+                return Err(transaction_error("a transaction is aborted that was never started"));
+            }
+        }
+        Ok(())
+    }
+}
+
+pub struct PatchReader<S: Sink> {
+    splitter: FrameSplitter,
+    state: PatchState<S>,
+}
+
+struct PatchState<S: Sink> {
+    reading: Reading,
+    options: Option<PatchOptions>,
+    statement_type: StatementType,
+    stream_type: StreamType,
+    terms: Option<TermReader<S>>,
+    transactions: TransactionOrder,
+}
+
+const ROW_KINDS: u32 = 0b1111_1001_1111_1110;
+
+impl<S: Sink> PatchReader<S> {
+    pub fn new(reading: Reading) -> Self {
+        PatchReader {
+            splitter: FrameSplitter::new(reading.limits.max_frame_bytes, reading.strict, reading.delimited),
+            state: PatchState {
+                reading,
+                options: None,
+                statement_type: StatementType::Quads,
+                stream_type: StreamType::Flat,
+                terms: None,
+                transactions: TransactionOrder::default(),
+            },
+        }
+    }
+
+    pub fn options(&self) -> Option<&PatchOptions> {
+        self.state.options.as_ref()
+    }
+
+    pub fn delimited(&self) -> Option<bool> {
+        self.splitter.delimited()
+    }
+
+    pub fn feed(&mut self, data: &[u8]) {
+        self.splitter.feed(data);
+    }
+
+    pub fn end(&mut self) {
+        self.splitter.end();
+    }
+
+    /// The index of the frame that `next_frame` reads next.
+    pub fn next_index(&self) -> u64 {
+        self.splitter.next_frame
+    }
+
+    /// Read one frame into the sink and return its index; None when more bytes are needed, or none will come.
+    pub fn next_frame(&mut self, sink: &mut S) -> Result<Option<u64>> {
+        let (start, end) = match self.splitter.split()? {
+            Split::Frame { start, end } => (start, end),
+            Split::NeedMore => return Ok(None),
+            Split::Done => {
+                if self.state.options.is_none() && self.state.reading.strict {
+                    return Err(no_options());
+                }
+                return Ok(None);
+            }
+        };
+        let index = self.splitter.next_frame - 1;
+        sink.frame_start();
+        let outcome = self.state.frame(self.splitter.bytes(start, end), sink).and_then(|()| sink.frame_end(&[]));
+        match outcome {
+            Ok(()) => Ok(Some(index)),
+            Err(fault) => {
+                sink.frame_failed();
+                Err(fault.at_frame(index))
+            }
+        }
+    }
+}
+
+impl<S: Sink> PatchState<S> {
+    fn frame(&mut self, data: &[u8], sink: &mut S) -> Result<()> {
+        let mut row = 0u64;
+        if let Some(terms) = &mut self.terms {
+            terms.frame_start();
+        }
+        let mut fields = Fields::new(data);
+        while !fields.is_done() {
+            let (field, wire_type) = fields.tag()?;
+            if field != 1 || wire_type != LENGTH {
+                fields.skip(wire_type)?;
+                continue;
+            }
+            let content = fields.bytes()?;
+            if row >= self.reading.limits.max_rows_per_frame {
+                return Err(too_many_rows(self.reading.limits.max_rows_per_frame).at_row(row));
+            }
+            self.row(content, row == 0, sink).map_err(|fault| fault.at_row(row))?;
+            row += 1;
+        }
+        if self.stream_type == StreamType::Frame && self.options.is_some() {
+            if self.transactions.is_open && self.reading.strict {
+                return Err(transaction_error("a transaction is still open at the end of its frame"));
+            }
+            sink.punctuation()?;
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn row(&mut self, data: &[u8], is_first: bool, sink: &mut S) -> Result<()> {
+        let (kind, content) = split_row(data, ROW_KINDS)?;
+        if kind == 0 {
+            return Err(empty_row());
+        }
+        if kind == 1 {
+            return self.options_row(content, is_first, sink);
+        }
+        let Some(terms) = &mut self.terms else { return Err(before_options()) };
+        match kind {
+            2 => self.statement(Action::Add, content, sink),
+            3 => self.statement(Action::Delete, content, sink),
+            4 => self.namespace(Action::Add, content, sink),
+            5 => self.namespace(Action::Delete, content, sink),
+            6 => self.transaction(Transaction::Start, sink),
+            7 => self.transaction(Transaction::Commit, sink),
+            8 => self.transaction(Transaction::Abort, sink),
+            11 => terms.name_entry(content),
+            12 => terms.prefix_entry(content),
+            13 => terms.datatype_entry(content),
+            14 => self.header(content, sink),
+            _ => {
+                if self.stream_type != StreamType::Punctuated {
+                    return Err(unexpected_row("a punctuation row in a stream that is not punctuated"));
+                }
+                sink.punctuation()
+            }
+        }
+    }
+
+    fn options_row(&mut self, content: &[u8], is_first: bool, sink: &mut S) -> Result<()> {
+        let options = PatchOptions::parse(content)?;
+        let restarts = self.reading.concatenated && is_first;
+        match &self.options {
+            Some(known) if !restarts => {
+                if *known == options {
+                    return Ok(());
+                }
+                if self.reading.strict {
+                    return Err(changed_options());
+                }
+                options.check_readable(&self.reading.limits, false)?;
+                if let Some(terms) = &mut self.terms {
+                    terms.generalized = options.terms.generalized;
+                    terms.rdf_star = options.terms.rdf_star;
+                }
+            }
+            _ => {
+                options.check_readable(&self.reading.limits, self.reading.strict)?;
+                self.terms = Some(TermReader::new(&options.terms, &self.reading.limits, self.reading.strict));
+                self.transactions = TransactionOrder::default();
+            }
+        }
+        self.statement_type = options.statement_type()?;
+        self.stream_type = options.stream_type()?;
+        sink.stream(Stream::Patch(&options))?;
+        self.options = Some(options);
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn statement(&mut self, action: Action, content: &[u8], sink: &mut S) -> Result<()> {
+        let Some(terms) = &mut self.terms else { return Err(before_options()) };
+        let raw = split_statement(content)?;
+        for place in [Place::Subject, Place::Predicate, Place::Object] {
+            terms.set(sink, place, raw[place as usize])?;
+        }
+        let mut has_graph = self.statement_type == StatementType::Quads;
+        if has_graph {
+            has_graph = set_graph(terms, sink, raw[3], self.reading.strict)?;
+        }
+        terms.count(&STATEMENT_PLACES[..if has_graph { 4 } else { 3 }])?;
+        sink.statement(action, has_graph)
+    }
+
+    fn namespace(&mut self, action: Action, content: &[u8], sink: &mut S) -> Result<()> {
+        let Some(terms) = &mut self.terms else { return Err(before_options()) };
+        let mut name: &[u8] = b"";
+        let mut value = RawTerm::Unset;
+        let mut graph = RawTerm::Unset;
+        let mut fields = Fields::new(content);
+        while !fields.is_done() {
+            match fields.tag()? {
+                (1, LENGTH) => name = fields.bytes()?,
+                (2, LENGTH) => value = RawTerm::Iri(fields.bytes()?),
+                (field @ 3..=6, LENGTH) => graph = RawTerm::of_graph_kind(field - 2, fields.bytes()?),
+                (_, wire_type) => fields.skip(wire_type)?,
+            }
+        }
+        let name = terms.utf8(name)?;
+        let has_iri = !matches!(value, RawTerm::Unset);
+        if has_iri {
+            terms.set(sink, Place::Value, value)?;
+        } else if action == Action::Add {
+            return Err(invalid_term("a namespace is added without an IRI"));
+        }
+        let is_graph_set = !matches!(graph, RawTerm::Unset);
+        let has_graph = match self.statement_type {
+            StatementType::Triples if !is_graph_set => false,
+            StatementType::Triples if self.reading.strict => {
+                return Err(invalid_term("a namespace row has a graph in a stream of triples"));
+            }
+            _ => set_graph(terms, sink, graph, self.reading.strict)?,
+        };
+        if has_iri {
+            terms.count(&[Place::Value])?;
+        }
+        if has_graph {
+            terms.count(&[Place::Graph])?;
+        }
+        sink.namespace(action, &name, has_iri, has_graph)
+    }
+
+    fn transaction(&mut self, transaction: Transaction, sink: &mut S) -> Result<()> {
+        if self.reading.strict {
+            self.transactions.accept(transaction)?;
+        }
+        sink.transaction(transaction)
+    }
+
+    fn header(&mut self, content: &[u8], sink: &mut S) -> Result<()> {
+        let Some(terms) = &mut self.terms else { return Err(before_options()) };
+        let mut key: &[u8] = b"";
+        let mut value = RawTerm::Unset;
+        let mut fields = Fields::new(content);
+        while !fields.is_done() {
+            match fields.tag()? {
+                (1, LENGTH) => key = fields.bytes()?,
+                (field @ 2..=5, LENGTH) => value = RawTerm::of_kind(field - 1, fields.bytes()?),
+                (_, wire_type) => fields.skip(wire_type)?,
+            }
+        }
+        let key = terms.utf8(key)?;
+        if matches!(value, RawTerm::Unset) {
+            return Err(invalid_term("a header row has no value"));
+        }
+        terms.set(sink, Place::Value, value)?;
+        terms.count(&[Place::Value])?;
+        sink.header(&key)
+    }
+}
+
+/// Set the graph register; false where a lenient reader finds no graph to repeat.
+#[inline(always)]
+fn set_graph<S: Sink>(terms: &mut TermReader<S>, sink: &mut S, graph: RawTerm<'_>, strict: bool) -> Result<bool> {
+    if !strict && matches!(graph, RawTerm::Unset) && !terms.is_set[Place::Graph as usize] {
+        return Ok(false);
+    }
+    terms.set(sink, Place::Graph, graph)?;
+    Ok(true)
+}

@@ -1,0 +1,533 @@
+//! Terms off the wire: lookup tables, id counters, repeats, and the checks that both kinds of stream share.
+
+use crate::fault::{Fault, Result, invalid_term, limit_exceeded, unknown_entry};
+use crate::options::{Limits, TermOptions};
+use crate::sink::{LiteralKind, OwnedKind, OwnedTerm, PLACES, Place, QuotedTriple, Sink};
+use crate::text::{XSD_STRING, utf8};
+use crate::wire::{Fields, LENGTH, VARINT};
+
+/// What the sink made of an IRI, good as long as the prefix entry is the one it was made with.
+struct CachedIri<I> {
+    prefix_id: u32,
+    prefix_serial: u32,
+    iri: I,
+}
+
+/// IRIs remembered for each name: most names go with one prefix, some with a few.
+const CACHED_PER_NAME: usize = 2;
+
+struct Name<I> {
+    text: String,
+    is_defined: bool,
+    cached: [Option<CachedIri<I>>; CACHED_PER_NAME],
+}
+
+struct Prefix {
+    text: String,
+    /// Counts the definitions of this entry: 0 is not defined.
+    serial: u32,
+}
+
+struct Datatype<D> {
+    iri: Option<String>,
+    made: Option<D>,
+}
+
+/// A term as it lies in its message, before it is resolved.
+#[derive(Clone, Copy)]
+pub enum RawTerm<'a> {
+    Unset,
+    Iri(&'a [u8]),
+    BlankNode(&'a [u8]),
+    Literal(&'a [u8]),
+    Quoted(&'a [u8]),
+    DefaultGraph,
+}
+
+impl<'a> RawTerm<'a> {
+    /// The term in field `kind` (1 to 4) of a oneof of subject, predicate or object.
+    #[inline(always)]
+    pub fn of_kind(kind: u32, data: &'a [u8]) -> RawTerm<'a> {
+        match kind {
+            1 => RawTerm::Iri(data),
+            2 => RawTerm::BlankNode(data),
+            3 => RawTerm::Literal(data),
+            _ => RawTerm::Quoted(data),
+        }
+    }
+
+    /// The term in field `kind` (1 to 4) of a oneof of a graph.
+    #[inline(always)]
+    pub fn of_graph_kind(kind: u32, data: &'a [u8]) -> RawTerm<'a> {
+        match kind {
+            1 => RawTerm::Iri(data),
+            2 => RawTerm::BlankNode(data),
+            3 => RawTerm::DefaultGraph,
+            _ => RawTerm::Literal(data),
+        }
+    }
+}
+
+/// The terms of an RdfTriple or RdfQuad message.
+#[inline(always)]
+pub fn split_statement(data: &[u8]) -> Result<[RawTerm<'_>; 4]> {
+    let mut terms = [RawTerm::Unset; 4];
+    let mut fields = Fields::new(data);
+    while !fields.is_done() {
+        let (field, wire_type) = fields.tag()?;
+        if wire_type != LENGTH || field > 16 {
+            fields.skip(wire_type)?;
+            continue;
+        }
+        let value = fields.bytes()?;
+        let kind = (field - 1) % 4 + 1;
+        if field <= 12 {
+            terms[((field - 1) / 4) as usize] = RawTerm::of_kind(kind, value);
+        } else {
+            terms[3] = RawTerm::of_graph_kind(kind, value);
+        }
+    }
+    Ok(terms)
+}
+
+enum RawKind<'a> {
+    Plain,
+    Language(&'a [u8]),
+    Datatype(u32),
+}
+
+fn split_literal(data: &[u8]) -> Result<(&[u8], RawKind<'_>)> {
+    let mut lexical: &[u8] = b"";
+    let mut kind = RawKind::Plain;
+    let mut fields = Fields::new(data);
+    while !fields.is_done() {
+        match fields.tag()? {
+            (1, LENGTH) => lexical = fields.bytes()?,
+            (2, LENGTH) => kind = RawKind::Language(fields.bytes()?),
+            (3, VARINT) => kind = RawKind::Datatype(fields.varint()? as u32),
+            (_, wire_type) => fields.skip(wire_type)?,
+        }
+    }
+    Ok((lexical, kind))
+}
+
+pub struct TermReader<S: Sink> {
+    names: Vec<Name<S::Iri>>,
+    name_size: u32,
+    last_name_entry: u32,
+    last_name: u32,
+    prefixes: Vec<Prefix>,
+    last_prefix_entry: u32,
+    last_prefix: u32,
+    datatypes: Vec<Datatype<S::Datatype>>,
+    last_datatype_entry: u32,
+    pub generalized: bool,
+    pub rdf_star: bool,
+    strict: bool,
+    max_depth: u64,
+    max_decoded: u64,
+    decoded: u64,
+    /// Size of the term in each register, and whether there is one.
+    sizes: [u64; PLACES],
+    pub is_set: [bool; PLACES],
+}
+
+impl<S: Sink> TermReader<S> {
+    /// The options were checked against the limits before: that is what makes these allocations safe.
+    pub fn new(options: &TermOptions, limits: &Limits, strict: bool) -> Self {
+        TermReader {
+            names: Vec::new(),
+            name_size: options.names,
+            last_name_entry: 0,
+            last_name: 0,
+            prefixes: (0..options.prefixes).map(|_| Prefix { text: String::new(), serial: 0 }).collect(),
+            last_prefix_entry: 0,
+            last_prefix: 0,
+            datatypes: (0..options.datatypes).map(|_| Datatype { iri: None, made: None }).collect(),
+            last_datatype_entry: 0,
+            generalized: options.generalized,
+            rdf_star: options.rdf_star,
+            strict,
+            max_depth: limits.max_nesting_depth,
+            max_decoded: limits.max_decoded_frame_bytes,
+            decoded: 0,
+            sizes: [0; PLACES],
+            is_set: [false; PLACES],
+        }
+    }
+
+    pub fn frame_start(&mut self) {
+        self.decoded = 0;
+    }
+
+    /// Fields of a lookup entry: its id as it stands, and its text.
+    fn split_entry<'a>(&self, data: &'a [u8]) -> Result<(u32, std::borrow::Cow<'a, str>)> {
+        let mut id = 0;
+        let mut text: &[u8] = b"";
+        let mut fields = Fields::new(data);
+        while !fields.is_done() {
+            match fields.tag()? {
+                (1, VARINT) => id = fields.varint()? as u32,
+                (2, LENGTH) => text = fields.bytes()?,
+                (_, wire_type) => fields.skip(wire_type)?,
+            }
+        }
+        Ok((id, utf8(text, self.strict)?))
+    }
+
+    fn entry_id(what: &str, id: u32, last: u32, size: u32) -> Result<u32> {
+        let id = if id == 0 { last.wrapping_add(1) } else { id };
+        if id == 0 || id > size {
+            return Err(unknown_entry(format!("{what} entry {id} does not fit a table of {size}")));
+        }
+        Ok(id)
+    }
+
+    pub fn name_entry(&mut self, data: &[u8]) -> Result<()> {
+        let (id, text) = self.split_entry(data)?;
+        let id = Self::entry_id("name", id, self.last_name_entry, self.name_size)?;
+        self.last_name_entry = id;
+        let index = (id - 1) as usize;
+        if index >= self.names.len() {
+            // Grows as it is used: most streams need less than they reserve.
+            self.names.resize_with(index + 1, || Name { text: String::new(), is_defined: false, cached: [None, None] });
+        }
+        let name = &mut self.names[index];
+        name.text.clear();
+        name.text.push_str(&text);
+        name.is_defined = true;
+        name.cached = [None, None];
+        Ok(())
+    }
+
+    pub fn prefix_entry(&mut self, data: &[u8]) -> Result<()> {
+        let (id, text) = self.split_entry(data)?;
+        let id = Self::entry_id("prefix", id, self.last_prefix_entry, self.prefixes.len() as u32)?;
+        self.last_prefix_entry = id;
+        let prefix = &mut self.prefixes[(id - 1) as usize];
+        prefix.text.clear();
+        prefix.text.push_str(&text);
+        prefix.serial += 1;
+        Ok(())
+    }
+
+    pub fn datatype_entry(&mut self, data: &[u8]) -> Result<()> {
+        let (id, text) = self.split_entry(data)?;
+        let id = Self::entry_id("datatype", id, self.last_datatype_entry, self.datatypes.len() as u32)?;
+        self.last_datatype_entry = id;
+        self.datatypes[(id - 1) as usize] = Datatype { iri: Some(text.into_owned()), made: None };
+        Ok(())
+    }
+
+    /// Resolve the ids of an IRI message to table indexes: the name's, and the prefix's plus one (0 is the empty prefix).
+    #[inline(always)]
+    fn iri_ids(&mut self, data: &[u8]) -> Result<(usize, u32)> {
+        let mut prefix_id = 0;
+        let mut name_id = 0;
+        let mut fields = Fields::new(data);
+        while !fields.is_done() {
+            match fields.tag()? {
+                (1, VARINT) => prefix_id = fields.varint()? as u32,
+                (2, VARINT) => name_id = fields.varint()? as u32,
+                (_, wire_type) => fields.skip(wire_type)?,
+            }
+        }
+        let name_id = if name_id == 0 { self.last_name.wrapping_add(1) } else { name_id };
+        self.last_name = name_id;
+        let index = name_id.wrapping_sub(1) as usize;
+        if !self.names.get(index).is_some_and(|name| name.is_defined) {
+            return Err(self.no_entry("name", name_id, self.name_size));
+        }
+        if prefix_id != 0 {
+            self.last_prefix = prefix_id;
+        } else {
+            prefix_id = self.last_prefix;
+        }
+        if prefix_id != 0 {
+            match self.prefixes.get(prefix_id as usize - 1) {
+                Some(prefix) if prefix.serial != 0 => {}
+                _ => return Err(self.no_entry("prefix", prefix_id, self.prefixes.len() as u32)),
+            }
+        }
+        Ok((index, prefix_id))
+    }
+
+    #[cold]
+    fn no_entry(&self, what: &str, id: u32, size: u32) -> Box<Fault> {
+        if id == 0 || id > size {
+            unknown_entry(format!("{what} lookup {id} is out of range (the table holds {size})"))
+        } else {
+            unknown_entry(format!(
+                "{what} lookup {id} is not defined: the writer must write a {what} row before using it"
+            ))
+        }
+    }
+
+    fn prefix_text(&self, prefix_id: u32) -> &str {
+        if prefix_id == 0 { "" } else { &self.prefixes[prefix_id as usize - 1].text }
+    }
+
+    #[inline(always)]
+    fn set_iri(&mut self, sink: &mut S, place: Place, data: &[u8]) -> Result<()> {
+        let (index, prefix_id) = self.iri_ids(data)?;
+        let (prefix_text, prefix_serial) = if prefix_id == 0 {
+            ("", 0)
+        } else {
+            let prefix = &self.prefixes[prefix_id as usize - 1];
+            (prefix.text.as_str(), prefix.serial)
+        };
+        let name = &mut self.names[index];
+        self.sizes[place as usize] = (prefix_text.len() + name.text.len()) as u64;
+        for cached in &name.cached {
+            match cached {
+                Some(cached) if cached.prefix_id == prefix_id && cached.prefix_serial == prefix_serial => {
+                    return sink.iri(place, &cached.iri);
+                }
+                _ => {}
+            }
+        }
+        let iri = sink.make_iri(prefix_text, &name.text)?;
+        sink.iri(place, &iri)?;
+        name.cached.rotate_right(1);
+        name.cached[0] = Some(CachedIri { prefix_id, prefix_serial, iri });
+        Ok(())
+    }
+
+    fn set_literal(&mut self, sink: &mut S, place: Place, data: &[u8]) -> Result<()> {
+        let (lexical, kind) = split_literal(data)?;
+        let lexical = utf8(lexical, self.strict)?;
+        let size = match kind {
+            RawKind::Plain => {
+                sink.literal(place, &lexical, LiteralKind::Plain)?;
+                0
+            }
+            RawKind::Language(language) => {
+                let language = utf8(language, self.strict)?;
+                if !language.is_empty() {
+                    sink.literal(place, &lexical, LiteralKind::Language(&language))?;
+                } else if self.strict {
+                    return Err(invalid_term("a language tag is empty"));
+                } else {
+                    sink.literal(place, &lexical, LiteralKind::Plain)?;
+                }
+                language.len()
+            }
+            RawKind::Datatype(id) => {
+                let strict = self.strict;
+                match self.datatype(id)? {
+                    None if strict => return Err(self.no_entry("datatype", id, self.datatypes.len() as u32)),
+                    None => {
+                        sink.literal(place, &lexical, LiteralKind::Plain)?;
+                        0
+                    }
+                    Some(datatype) => {
+                        let iri = datatype.iri.as_deref().unwrap_or_default();
+                        let size = iri.len();
+                        if iri == XSD_STRING {
+                            sink.literal(place, &lexical, LiteralKind::Plain)?;
+                        } else {
+                            let made = match datatype.made.take() {
+                                Some(made) => made,
+                                None => sink.make_datatype(iri)?,
+                            };
+                            sink.literal(place, &lexical, LiteralKind::Typed(&made))?;
+                            datatype.made = Some(made);
+                        }
+                        size
+                    }
+                }
+            }
+        };
+        self.sizes[place as usize] = (lexical.len() + size) as u64;
+        Ok(())
+    }
+
+    /// The datatype entry with this id; None where it is in range and not defined.
+    fn datatype(&mut self, id: u32) -> Result<Option<&mut Datatype<S::Datatype>>> {
+        let size = self.datatypes.len() as u32;
+        if id == 0 || id > size {
+            return Err(unknown_entry(format!("datatype lookup {id} is out of range (the table holds {size})")));
+        }
+        Ok(Some(&mut self.datatypes[(id - 1) as usize]).filter(|datatype| datatype.iri.is_some()))
+    }
+
+    /// Set a register from a term, or leave it where the term is not set and may be repeated.
+    #[inline(always)]
+    pub fn set(&mut self, sink: &mut S, place: Place, term: RawTerm<'_>) -> Result<()> {
+        match term {
+            RawTerm::Unset => {
+                if self.is_set[place as usize] {
+                    return Ok(());
+                }
+                return Err(invalid_term(format!("there is no {} to repeat", place.word())));
+            }
+            RawTerm::Iri(data) => self.set_iri(sink, place, data)?,
+            RawTerm::BlankNode(label) => {
+                let label = utf8(label, self.strict)?;
+                self.sizes[place as usize] = label.len() as u64;
+                sink.blank_node(place, &label)?;
+                if place == Place::Predicate && self.strict && !self.generalized {
+                    return Err(not_generalized("a blank node", place));
+                }
+            }
+            RawTerm::Literal(data) => {
+                self.set_literal(sink, place, data)?;
+                if matches!(place, Place::Subject | Place::Predicate | Place::Graph) && self.strict && !self.generalized {
+                    return Err(not_generalized("a literal", place));
+                }
+            }
+            RawTerm::Quoted(data) => {
+                let mut size = 0;
+                let triple = self.quoted(data, 1, &mut size)?;
+                self.sizes[place as usize] = size;
+                sink.quoted_triple(place, &triple)?;
+                self.check_quoted(place)?;
+            }
+            RawTerm::DefaultGraph => {
+                self.sizes[place as usize] = 0;
+                sink.default_graph()?;
+            }
+        }
+        self.is_set[place as usize] = true;
+        Ok(())
+    }
+
+    fn check_quoted(&self, place: Place) -> Result<()> {
+        if self.strict && !self.rdf_star {
+            return Err(invalid_term("a quoted triple in a stream that does not declare RDF-star"));
+        }
+        if place == Place::Predicate && self.strict && !self.generalized {
+            return Err(not_generalized("a quoted triple", place));
+        }
+        Ok(())
+    }
+
+    fn quoted(&mut self, data: &[u8], depth: u64, size: &mut u64) -> Result<QuotedTriple> {
+        if depth > self.max_depth {
+            return Err(limit_exceeded(format!(
+                "quoted triples are nested deeper than {} (Limits.max_nesting_depth)",
+                self.max_depth
+            )));
+        }
+        let [subject, predicate, object, _] = split_triple(data)?;
+        Ok(QuotedTriple {
+            terms: [
+                self.owned(subject, Place::Subject, depth, size)?,
+                self.owned(predicate, Place::Predicate, depth, size)?,
+                self.owned(object, Place::Object, depth, size)?,
+            ],
+        })
+    }
+
+    fn owned(&mut self, term: RawTerm<'_>, place: Place, depth: u64, size: &mut u64) -> Result<OwnedTerm> {
+        let strict_standard = self.strict && !self.generalized;
+        Ok(match term {
+            RawTerm::Unset | RawTerm::DefaultGraph => {
+                return Err(invalid_term(format!("a quoted triple has no {}; it cannot repeat one", place.word())));
+            }
+            RawTerm::Iri(data) => {
+                let (index, prefix_id) = self.iri_ids(data)?;
+                let iri = format!("{}{}", self.prefix_text(prefix_id), self.names[index].text);
+                *size += iri.len() as u64;
+                OwnedTerm::Iri(iri)
+            }
+            RawTerm::BlankNode(label) => {
+                let label = utf8(label, self.strict)?.into_owned();
+                *size += label.len() as u64;
+                if place == Place::Predicate && strict_standard {
+                    return Err(not_generalized("a blank node", place));
+                }
+                OwnedTerm::BlankNode(label)
+            }
+            RawTerm::Literal(data) => {
+                let literal = self.owned_literal(data, size)?;
+                if place != Place::Object && strict_standard {
+                    return Err(not_generalized("a literal", place));
+                }
+                literal
+            }
+            RawTerm::Quoted(data) => {
+                let triple = self.quoted(data, depth + 1, size)?;
+                self.check_quoted(place)?;
+                OwnedTerm::Quoted(Box::new(triple))
+            }
+        })
+    }
+
+    fn owned_literal(&mut self, data: &[u8], size: &mut u64) -> Result<OwnedTerm> {
+        let (lexical, kind) = split_literal(data)?;
+        let lexical = utf8(lexical, self.strict)?.into_owned();
+        *size += lexical.len() as u64;
+        let kind = match kind {
+            RawKind::Plain => OwnedKind::Plain,
+            RawKind::Language(language) => {
+                let language = utf8(language, self.strict)?.into_owned();
+                *size += language.len() as u64;
+                if !language.is_empty() {
+                    OwnedKind::Language(language)
+                } else if self.strict {
+                    return Err(invalid_term("a language tag is empty"));
+                } else {
+                    OwnedKind::Plain
+                }
+            }
+            RawKind::Datatype(id) => {
+                let strict = self.strict;
+                match self.datatype(id)? {
+                    None if strict => return Err(self.no_entry("datatype", id, self.datatypes.len() as u32)),
+                    None => OwnedKind::Plain,
+                    Some(datatype) => {
+                        let iri = datatype.iri.clone().unwrap_or_default();
+                        *size += iri.len() as u64;
+                        if iri == XSD_STRING { OwnedKind::Plain } else { OwnedKind::Typed(iri) }
+                    }
+                }
+            }
+        };
+        Ok(OwnedTerm::Literal { lexical, kind })
+    }
+
+    /// Add the terms of a row to what its frame was decoded to.
+    #[inline(always)]
+    pub fn count(&mut self, places: &[Place]) -> Result<()> {
+        for &place in places {
+            self.decoded += self.sizes[place as usize];
+        }
+        if self.decoded > self.max_decoded {
+            return Err(limit_exceeded(format!(
+                "the terms of this frame take more than {} bytes (Limits.max_decoded_frame_bytes)",
+                self.max_decoded
+            )));
+        }
+        Ok(())
+    }
+
+    /// A string that is not a term, such as the name of a namespace.
+    pub fn utf8<'a>(&self, bytes: &'a [u8]) -> Result<std::borrow::Cow<'a, str>> {
+        utf8(bytes, self.strict)
+    }
+}
+
+/// As `split_statement`, for a message that has no graph: its fields 13 and up are unknown.
+pub fn split_triple(data: &[u8]) -> Result<[RawTerm<'_>; 4]> {
+    let mut terms = split_statement(data)?;
+    terms[3] = RawTerm::Unset;
+    Ok(terms)
+}
+
+#[cold]
+fn not_generalized(what: &str, place: Place) -> Box<Fault> {
+    invalid_term(format!("{what} as {} in a stream that does not declare generalized statements", place.word()))
+}
+
+impl Place {
+    pub fn word(self) -> &'static str {
+        match self {
+            Place::Subject => "subject",
+            Place::Predicate => "predicate",
+            Place::Object => "object",
+            Place::Graph => "graph",
+            Place::Value => "value",
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! Writers: registers of a sink to bytes.
+
+pub mod lookup;
+pub mod patch;
+pub mod rdf;
+pub mod terms;
+pub mod text;

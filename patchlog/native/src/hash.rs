@@ -1,0 +1,54 @@
+//! A fast hash of short texts, seeded per process so that nobody can prepare texts that collide.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::OnceLock;
+
+fn seed() -> u64 {
+    static SEED: OnceLock<u64> = OnceLock::new();
+    *SEED.get_or_init(|| RandomState::new().hash_one(0x9E37_79B9_7F4A_7C15u64))
+}
+
+const K0: u64 = 0xA076_1D64_78BD_642F;
+const K1: u64 = 0xE703_7ED1_A0B4_28DB;
+
+#[inline(always)]
+fn fold(a: u64, b: u64) -> u64 {
+    let wide = u128::from(a) * u128::from(b);
+    (wide as u64) ^ (wide >> 64) as u64
+}
+
+#[inline(always)]
+fn read8(bytes: &[u8]) -> u64 {
+    u64::from_le_bytes(bytes[..8].try_into().unwrap_or_default())
+}
+
+#[inline(always)]
+fn read4(bytes: &[u8]) -> u64 {
+    u64::from(u32::from_le_bytes(bytes[..4].try_into().unwrap_or_default()))
+}
+
+#[inline(always)]
+pub fn hash_bytes(bytes: &[u8]) -> u64 {
+    let length = bytes.len();
+    let mut state = seed() ^ (length as u64).wrapping_mul(K0);
+    let (a, b) = if length > 16 {
+        let mut rest = bytes;
+        while rest.len() > 16 {
+            state = fold(read8(rest) ^ K0 ^ state, read8(&rest[8..]) ^ K1);
+            rest = &rest[16..];
+        }
+        (read8(&bytes[length - 16..]), read8(&bytes[length - 8..]))
+    } else if length >= 8 {
+        (read8(bytes), read8(&bytes[length - 8..]))
+    } else if length >= 4 {
+        (read4(bytes), read4(&bytes[length - 4..]))
+    } else if length > 0 {
+        let first = u64::from(bytes[0]);
+        let middle = u64::from(bytes[length / 2]);
+        let last = u64::from(bytes[length - 1]);
+        (first << 16 | middle << 8 | last, 0)
+    } else {
+        (0, 0)
+    };
+    fold(a ^ K1, b ^ state)
+}

@@ -1,0 +1,159 @@
+//! The Python side: classes, options, errors.
+
+pub mod arrow;
+pub mod converter;
+pub mod decoders;
+pub mod encoders;
+pub mod objects;
+pub mod rdflib;
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyType};
+
+use crate::decode::rdf::Reading;
+use crate::fault::{Fault, Kind, Result};
+use crate::options::{Limits, PatchOptions, RdfOptions, TermOptions};
+
+impl Fault {
+    /// The exception of `patchlog.errors` that says this.
+    pub fn into_py(self: Box<Self>, py: Python<'_>) -> PyErr {
+        let fault = *self;
+        if let Some(error) = fault.python {
+            return error;
+        }
+        let class = py.import("patchlog.errors").and_then(|errors| errors.getattr(fault.kind.class_name()));
+        match class.and_then(|class| Ok(class.cast_into::<PyType>()?)) {
+            Ok(class) if fault.kind == Kind::UsageError => PyErr::from_type(class, (fault.reason,)),
+            Ok(class) => PyErr::from_type(class, (fault.reason, fault.frame, fault.row, fault.line)),
+            Err(error) => error,
+        }
+    }
+}
+
+/// Turn a result of ours into one of Python's.
+pub trait OrRaise<T> {
+    fn or_raise(self, py: Python<'_>) -> PyResult<T>;
+}
+
+impl<T> OrRaise<T> for Result<T> {
+    fn or_raise(self, py: Python<'_>) -> PyResult<T> {
+        self.map_err(|fault| fault.into_py(py))
+    }
+}
+
+/// State behind a Python object: usable by one call at a time, and not at all after an error.
+pub struct Guarded<T>(std::sync::Mutex<Option<T>>);
+
+impl<T> Guarded<T> {
+    pub fn new(state: T) -> Self {
+        Guarded(std::sync::Mutex::new(Some(state)))
+    }
+
+    /// Run `action` on the state. An error spends the object: what it had read so far is in no useful state.
+    pub fn with<R>(&self, py: Python<'_>, action: impl FnOnce(&mut T) -> Result<R>) -> PyResult<R> {
+        // Never wait here: whoever holds the lock may be waiting for the interpreter that we hold.
+        let Ok(mut guard) = self.0.try_lock() else {
+            return Err(PyRuntimeError::new_err("this object is in use by another thread"));
+        };
+        let Some(state) = guard.as_mut() else {
+            return Err(PyRuntimeError::new_err("this object met an error before and cannot go on; make a new one"));
+        };
+        match action(state) {
+            Ok(result) => Ok(result),
+            Err(fault) => {
+                *guard = None;
+                Err(fault.into_py(py))
+            }
+        }
+    }
+
+    /// A look at the state that cannot fail; None after an error.
+    pub fn peek<R>(&self, look: impl FnOnce(&T) -> R) -> Option<R> {
+        self.0.try_lock().ok()?.as_ref().map(look)
+    }
+}
+
+fn number<N: for<'a, 'py> FromPyObject<'a, 'py, Error: Into<PyErr>>>(object: &Bound<'_, PyAny>, name: &str) -> PyResult<N> {
+    object.getattr(name)?.extract::<N>().map_err(Into::into)
+}
+
+pub fn limits_from(object: Option<&Bound<'_, PyAny>>) -> PyResult<Limits> {
+    let Some(object) = object else { return Ok(Limits::default()) };
+    Ok(Limits {
+        max_name_table: number(object, "max_name_table_size")?,
+        max_prefix_table: number(object, "max_prefix_table_size")?,
+        max_datatype_table: number(object, "max_datatype_table_size")?,
+        max_frame_bytes: number(object, "max_frame_bytes")?,
+        max_rows_per_frame: number(object, "max_rows_per_frame")?,
+        max_nesting_depth: number(object, "max_nesting_depth")?,
+        max_decoded_frame_bytes: number(object, "max_decoded_frame_bytes")?,
+    })
+}
+
+pub fn reading_from(
+    limits: Option<&Bound<'_, PyAny>>,
+    strict: bool,
+    concatenated: bool,
+    delimited: Option<bool>,
+) -> PyResult<Reading> {
+    Ok(Reading { limits: limits_from(limits)?, strict, concatenated, delimited })
+}
+
+fn term_options_from(object: &Bound<'_, PyAny>) -> PyResult<TermOptions> {
+    Ok(TermOptions {
+        generalized: object.getattr("generalized_statements")?.is_truthy()?,
+        rdf_star: object.getattr("rdf_star")?.is_truthy()?,
+        names: number(object, "max_name_table_size")?,
+        prefixes: number(object, "max_prefix_table_size")?,
+        datatypes: number(object, "max_datatype_table_size")?,
+    })
+}
+
+pub fn rdf_options_from(object: &Bound<'_, PyAny>) -> PyResult<RdfOptions> {
+    Ok(RdfOptions {
+        stream_name: object.getattr("stream_name")?.extract()?,
+        physical_number: number(object, "physical_type")?,
+        logical_number: number(object, "logical_type")?,
+        terms: term_options_from(object)?,
+        version: number(object, "version")?,
+    })
+}
+
+pub fn patch_options_from(object: &Bound<'_, PyAny>) -> PyResult<PatchOptions> {
+    Ok(PatchOptions {
+        statement_number: number(object, "statement_type")?,
+        stream_number: number(object, "stream_type")?,
+        terms: term_options_from(object)?,
+        version: number(object, "version")?,
+    })
+}
+
+fn set_term_options(arguments: &Bound<'_, PyDict>, terms: &TermOptions, version: u32) -> PyResult<()> {
+    arguments.set_item("generalized_statements", terms.generalized)?;
+    arguments.set_item("rdf_star", terms.rdf_star)?;
+    arguments.set_item("max_name_table_size", terms.names)?;
+    arguments.set_item("max_prefix_table_size", terms.prefixes)?;
+    arguments.set_item("max_datatype_table_size", terms.datatypes)?;
+    arguments.set_item("version", version)
+}
+
+pub fn rdf_options_into<'py>(py: Python<'py>, options: &RdfOptions) -> PyResult<Bound<'py, PyAny>> {
+    let module = py.import("patchlog.codec.options")?;
+    let arguments = PyDict::new(py);
+    arguments.set_item("stream_name", &options.stream_name)?;
+    arguments.set_item("physical_type", module.getattr("PhysicalType")?.call1((options.physical_number,))?)?;
+    let logical = if options.has_known_logical_type() { options.logical_number } else { 0 };
+    arguments.set_item("logical_type", module.getattr("LogicalType")?.call1((logical,))?)?;
+    set_term_options(&arguments, &options.terms, options.version)?;
+    module.getattr("RdfOptions")?.call((), Some(&arguments))
+}
+
+pub fn patch_options_into<'py>(py: Python<'py>, options: &PatchOptions) -> PyResult<Bound<'py, PyAny>> {
+    let module = py.import("patchlog.codec.options")?;
+    let arguments = PyDict::new(py);
+    arguments.set_item("statement_type", module.getattr("StatementType")?.call1((options.statement_number,))?)?;
+    arguments.set_item("stream_type", module.getattr("StreamType")?.call1((options.stream_number,))?)?;
+    set_term_options(&arguments, &options.terms, options.version)?;
+    module.getattr("PatchOptions")?.call((), Some(&arguments))
+}

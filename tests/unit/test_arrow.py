@@ -1,0 +1,340 @@
+"""Arrow record batches from and to the formats."""
+
+import sys
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from patchlog import pure
+from patchlog.codec.options import PatchOptions, RdfOptions
+from patchlog.errors import InvalidSyntax, InvalidTerm, MissingExtra, UnexpectedRow, UsageError
+
+STAR = RdfOptions(rdf_star=True, generalized_statements=True)
+STATEMENTS = b'<s> <p> "o"@en .\n_:s <p> << <a> <b> <c> >> <g> .\n<s> <p> <o> _:g .\n'
+STATEMENT_ROWS = [
+    {"subject": "<s>", "predicate": "<p>", "object": '"o"@en', "graph": None},
+    {"subject": "_:s", "predicate": "<p>", "object": "<<( <a> <b> <c> )>>", "graph": "<g>"},
+    {"subject": "<s>", "predicate": "<p>", "object": "<o>", "graph": "_:g"},
+]
+PATCH = b"""H id <urn:uuid:1> .
+TX .
+PA "ex" "http://example.org/" <g> .
+PD "ex" .
+A <s> <p> <o> .
+D <s> <p> "o" <g> .
+TC .
+TX .
+TA .
+Z .
+"""
+COLUMNS = ["operation", "name", "subject", "predicate", "object", "graph"]
+PATCH_ROWS = [
+    ("H", "id", None, None, "<urn:uuid:1>", None),
+    ("TX", None, None, None, None, None),
+    ("PA", "ex", None, None, "<http://example.org/>", "<g>"),
+    ("PD", "ex", None, None, None, None),
+    ("A", None, "<s>", "<p>", "<o>", None),
+    ("D", None, "<s>", "<p>", '"o"', "<g>"),
+    ("TC", None, None, None, None, None),
+    ("TX", None, None, None, None, None),
+    ("TA", None, None, None, None, None),
+    ("Z", None, None, None, None, None),
+]
+
+BOTH_LAYOUTS = pytest.mark.parametrize("dictionary", [True, False])
+
+terms = st.sampled_from(["<http://example.org/a>", "_:b", '"a\\nb"', '"1"^^<d>', "<<( <a> <b> _:c )>>"])
+statements = st.tuples(terms, terms, terms, st.sampled_from(["", "<g>", "_:g"]))
+
+
+def decode(codec, source, data, chunk_bytes=1 << 20, **options):
+    decoder = codec.ArrowDecoder(source, **options)
+    batches = []
+    for start in range(0, len(data), chunk_bytes):
+        batches += decoder.feed(data[start : start + chunk_bytes])
+    return [pa.record_batch(batch) for batch in [*batches, *decoder.finish()]]
+
+
+def rows(batches):
+    return [row for batch in batches for row in batch.to_pylist()]
+
+
+def encode(codec, sink, *batches, **options):
+    encoder = codec.ArrowEncoder(sink, **options)
+    data = b"".join(encoder.encode(batch) for batch in batches)
+    return data + encoder.finish()
+
+
+def batch_of(table_rows, columns=("subject", "predicate", "object", "graph")):
+    arrays = [pa.array([row[i] for row in table_rows], pa.string()) for i in range(len(columns))]
+    return pa.RecordBatch.from_arrays(arrays, names=list(columns))
+
+
+@BOTH_LAYOUTS
+def test_statements_are_rows(codec, dictionary):
+    (batch,) = decode(codec, "nquads", STATEMENTS, dictionary=dictionary)
+
+    assert batch.schema.names == ["subject", "predicate", "object", "graph"]
+    assert batch.to_pylist() == STATEMENT_ROWS
+
+
+@BOTH_LAYOUTS
+def test_operations_are_rows(codec, dictionary):
+    (batch,) = decode(codec, "rdf-patch", PATCH, dictionary=dictionary)
+
+    assert batch.schema.names == COLUMNS
+    assert [tuple(row.values()) for row in batch.to_pylist()] == PATCH_ROWS
+
+
+def test_columns_are_dictionaries_or_plain_strings(codec):
+    is_dictionary = pa.dictionary(pa.int32(), pa.string())
+
+    with_dictionaries = codec.ArrowDecoder("jelly")
+    plain = codec.ArrowDecoder("jelly", dictionary=False)
+
+    assert pa.schema(with_dictionaries).types == [is_dictionary] * 4
+    assert pa.schema(plain).types == [pa.string()] * 4
+    assert pa.schema(codec.ArrowDecoder("jelly-patch")).names == COLUMNS
+
+
+@BOTH_LAYOUTS
+def test_batches_have_the_schema_of_the_decoder(codec, dictionary):
+    decoder = codec.ArrowDecoder("rdf-patch", dictionary=dictionary)
+
+    batches = [*decoder.feed(PATCH), *decoder.finish()]
+
+    assert [pa.record_batch(batch).schema for batch in batches] == [pa.schema(decoder)]
+
+
+def test_batches_end_at_their_number_of_rows(codec):
+    decoder = codec.ArrowDecoder("nquads", batch_rows=2)
+
+    first = decoder.feed(STATEMENTS * 2)[:]
+    rest = decoder.finish()
+
+    assert [pa.record_batch(batch).num_rows for batch in first] == [2, 2, 2]
+    assert rest == []
+
+
+@BOTH_LAYOUTS
+@given(chunk_bytes=st.integers(1, 40), batch_rows=st.integers(1, 4))
+def test_rows_do_not_depend_on_chunks_and_batches(codec, dictionary, chunk_bytes, batch_rows):
+    batches = decode(codec, "nquads", STATEMENTS, chunk_bytes, batch_rows=batch_rows, dictionary=dictionary)
+
+    assert rows(batches) == STATEMENT_ROWS
+
+
+def test_no_rows_are_no_batch(codec):
+    assert decode(codec, "nquads", b"# nothing\n") == []
+
+
+def test_default_graph_is_the_empty_string_in_quads_and_null_in_triples(codec):
+    quads = codec.Converter("nquads", "jelly")
+    data = quads.feed(b"<s> <p> <o> .\n") + quads.finish()
+
+    assert rows(decode(codec, "jelly", data)) == [
+        {"subject": "<s>", "predicate": "<p>", "object": "<o>", "graph": ""},
+    ]
+    assert rows(decode(codec, "nquads", b"<s> <p> <o> .\n"))[0]["graph"] is None
+
+
+def test_errors_of_the_input_come_through(codec):
+    with pytest.raises(InvalidSyntax) as caught:
+        decode(codec, "nquads", b"<s> <p> <o> .\n<s>\n")
+    with pytest.raises(UnexpectedRow):
+        decode(codec, "jelly", b"")
+
+    assert caught.value.line == 2
+
+
+@BOTH_LAYOUTS
+@given(found=st.lists(statements, max_size=6))
+def test_encoding_what_was_decoded_is_the_identity(codec, dictionary, found):
+    encoder = codec.RdfEncoder(STAR)
+    encoder.statements(found)
+    batches = decode(codec, "jelly", encoder.finish(), dictionary=dictionary, batch_rows=4)
+
+    data = encode(codec, "jelly", *batches, rdf_options=STAR)
+
+    decoder = codec.RdfDecoder()
+    frames = [*decoder.feed(data), *decoder.finish()]
+    assert [statement for frame in frames for statement in frame.statements] == found
+
+
+@BOTH_LAYOUTS
+@pytest.mark.parametrize("sink", ["rdf-patch", "jelly-patch", "canonical-patch"])
+def test_operations_are_encoded(codec, dictionary, sink):
+    batches = decode(codec, "rdf-patch", PATCH, dictionary=dictionary, batch_rows=3)
+
+    data = encode(codec, sink, *batches)
+
+    if sink == "rdf-patch":
+        assert data.replace(b" .\n", b".").replace(b" ", b"") == PATCH.replace(b" .\n", b".").replace(b" ", b"")
+    else:
+        found = [tuple(row.values()) for row in rows(decode(codec, "jelly-patch", data))]
+        # A stream of quads has a default graph where the text has none.
+        assert [row[:5] for row in found] == [row[:5] for row in PATCH_ROWS]
+
+
+@pytest.mark.parametrize(
+    "string_type",
+    [
+        pa.string(),
+        pa.large_string(),
+        pa.string_view(),
+        pa.dictionary(pa.int8(), pa.string()),
+        pa.dictionary(pa.uint16(), pa.large_string()),
+        pa.dictionary(pa.int64(), pa.string()),
+    ],
+    ids=str,
+)
+def test_strings_of_all_layouts_are_encoded(codec, string_type):
+    columns = {
+        name: pa.array([row[name] for row in STATEMENT_ROWS], pa.string())
+        for name in ("graph", "object", "predicate", "subject")
+    }
+    batch = pa.record_batch({name: column.cast(string_type) for name, column in columns.items()})
+
+    assert encode(codec, "nquads", batch) == STATEMENTS
+    assert encode(codec, "nquads", batch.slice(1)) == STATEMENTS.split(b"\n", 1)[1]
+
+
+def test_streams_of_batches_are_encoded(codec):
+    table = pa.Table.from_batches([batch_of([("<s>", "<p>", "<o>", None)]), batch_of([("<s>", "<p>", "<q>", "")])])
+
+    assert encode(codec, "nquads", table) == b"<s> <p> <o> .\n<s> <p> <q> .\n"
+
+
+def test_graph_and_operation_may_be_missing(codec):
+    batch = batch_of([("<s>", "<p>", "<o>")], ("subject", "predicate", "object"))
+
+    assert encode(codec, "ntriples", batch) == b"<s> <p> <o> .\n"
+    assert encode(codec, "rdf-patch", batch) == b"A <s> <p> <o> .\n"
+
+
+def test_column_of_nulls_is_a_column_without_values(codec):
+    batch = batch_of([("<s>", "<p>", "<o>")], ("subject", "predicate", "object")).append_column("graph", pa.nulls(1))
+
+    assert encode(codec, "nquads", batch) == b"<s> <p> <o> .\n"
+
+
+def test_plus_and_minus_are_add_and_delete(codec):
+    batch = batch_of([("+", "<s>", "<p>", "<o>"), ("-", "<s>", "<p>", "<q>")], ("operation", *COLUMNS[2:5]))
+
+    assert encode(codec, "rdf-patch", batch) == b"A <s> <p> <o> .\nD <s> <p> <q> .\n"
+
+
+def test_statement_sinks_leave_namespaces_out_and_take_adds(codec):
+    batch = batch_of([PATCH_ROWS[2], PATCH_ROWS[3], PATCH_ROWS[4]], COLUMNS)
+
+    assert encode(codec, "nquads", batch) == b"<s> <p> <o> .\n"
+
+
+@pytest.mark.parametrize("sink", ["nquads", "jelly"])
+@pytest.mark.parametrize("row", [PATCH_ROWS[0], PATCH_ROWS[1], PATCH_ROWS[5], PATCH_ROWS[9]])
+def test_statement_sinks_refuse_other_operations(codec, sink, row):
+    with pytest.raises(UsageError):
+        encode(codec, sink, batch_of([row], COLUMNS))
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        ("X", None, "<s>", "<p>", "<o>", None),
+        (None, None, "<s>", "<p>", "<o>", None),
+        ("H", None, None, None, "<v>", None),
+        ("PA", None, None, None, "<v>", None),
+        ("PD", None, None, None, None, None),
+    ],
+)
+def test_rows_that_are_no_operation_are_refused(codec, row):
+    with pytest.raises(UsageError):
+        encode(codec, "rdf-patch", batch_of([row], COLUMNS))
+
+
+@pytest.mark.parametrize("sink", ["rdf-patch", "jelly-patch"])
+@pytest.mark.parametrize(
+    "row",
+    [
+        ("A", None, None, "<p>", "<o>", None),
+        ("D", None, "<s>", "<p>", "", None),
+        ("A", None, "<s>", "p", "<o>", None),
+        ("A", None, "<s>", "<p>", "<o>", "g"),
+        ("H", "id", None, None, None, None),
+        ("PA", "ex", None, None, None, None),
+        ("PA", "ex", None, None, "_:a", None),
+    ],
+)
+def test_missing_and_wrong_terms_of_operations_are_refused(codec, sink, row):
+    with pytest.raises(InvalidTerm):
+        encode(codec, sink, batch_of([row], COLUMNS))
+
+
+@pytest.mark.parametrize("sink", ["nquads", "ntriples", "jelly"])
+@pytest.mark.parametrize(
+    "row",
+    [
+        (None, "<p>", "<o>", None),
+        ("", "<p>", "<o>", None),
+        ("<s>", "<p>", '"o', None),
+        ("<s>", "<p>", "<o> .\n<s> <p> <q>", None),
+        ("<s>", "<p>", "<o>", "<g"),
+    ],
+)
+def test_missing_and_wrong_terms_of_statements_are_refused(codec, sink, row):
+    with pytest.raises(InvalidTerm):
+        encode(codec, sink, batch_of([row]))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pa.record_batch({"subject": ["<s>"], "predicate": ["<p>"]}),
+        pa.record_batch({"subject": ["<s>"], "predicate": ["<p>"], "object": [1]}),
+        pa.array([1, 2]),
+    ],
+    ids=["no object", "numbers", "no batch"],
+)
+def test_data_without_the_columns_is_refused(codec, data):
+    with pytest.raises(UsageError):
+        encode(codec, "nquads", data)
+
+
+def test_what_is_no_arrow_data_is_refused(codec):
+    with pytest.raises(UsageError):
+        encode(codec, "nquads", [1, 2])
+
+
+def test_string_that_is_not_utf8_is_refused(codec):
+    broken = pa.array([b"<\xff>"]).view(pa.string())
+
+    with pytest.raises(InvalidTerm):
+        encode(codec, "nquads", pa.record_batch({"subject": broken, "predicate": broken, "object": broken}))
+
+
+def test_unknown_formats_are_refused(codec):
+    with pytest.raises(UsageError):
+        codec.ArrowDecoder("turtle")
+    with pytest.raises(UsageError):
+        codec.ArrowEncoder("turtle")
+
+
+def test_options_of_the_output_can_be_chosen(codec):
+    options = PatchOptions(max_prefix_table_size=0, max_name_table_size=8)
+
+    data = encode(codec, "jelly-patch", batch_of([PATCH_ROWS[4]], COLUMNS), patch_options=options)
+
+    decoder = codec.PatchDecoder()
+    list(decoder.feed(data))
+    assert decoder.options == options
+
+
+def test_pure_implementation_says_how_to_install_pyarrow(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+
+    with pytest.raises(MissingExtra, match=r"patchlog\[arrow\]"):
+        pure.ArrowDecoder("jelly")
+    with pytest.raises(MissingExtra):
+        pure.ArrowEncoder("jelly")

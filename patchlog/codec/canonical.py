@@ -11,8 +11,8 @@ from dataclasses import replace
 from patchlog.codec.frame_writer import FrameWriter
 from patchlog.codec.operation_writer import OperationWriter
 from patchlog.codec.options import CANONICAL_PATCH
-from patchlog.codec.transactions import TransactionOrder
 from patchlog.model import Operation, Punctuation, TransactionAbort
+from patchlog.transactions import TransactionOrder
 
 __all__ = ["CanonicalPatchEncoder"]
 

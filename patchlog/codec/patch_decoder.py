@@ -11,7 +11,6 @@ from patchlog.codec.option_messages import read_patch_options
 from patchlog.codec.options import PatchOptions, StatementType, StreamType
 from patchlog.codec.stream_decoder import MessageReader, StreamDecoder
 from patchlog.codec.term_messages import NAMESPACE_GRAPH, find_terms
-from patchlog.codec.transactions import TransactionOrder
 from patchlog.errors import InvalidTerm, TransactionError
 from patchlog.model import (
     Add,
@@ -26,6 +25,7 @@ from patchlog.model import (
     TransactionCommit,
     TransactionStart,
 )
+from patchlog.transactions import TransactionOrder
 
 __all__ = ["PatchDecoder"]
 

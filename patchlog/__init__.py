@@ -1,10 +1,33 @@
-"""patchlog: record every change of an RDF dataset, keep the changes in a log, ship and materialise them."""
+"""patchlog: record every change of an RDF dataset, keep the changes in a log, ship and materialise them.
+
+    patchlog.rdf        read and write RDF: Jelly-RDF, N-Quads, Turtle …
+    patchlog.patch      read and write patches: Jelly-Patch, RDF Patch; and what patches do to datasets
+    patchlog.errors     what can go wrong
+
+A term is its canonical N-Triples text; `parse_term` takes one apart, `iri_term` and its like put one together.
+"""
 
 from importlib.metadata import PackageNotFoundError, version
+
+from patchlog import patch, rdf
+from patchlog.errors import PatchLogError
+from patchlog.model import DEFAULT_GRAPH
+from patchlog.text.terms import blank_node_term, iri_term, literal_term, parse_term, quoted_triple_term
 
 try:
     __version__ = version("patchlog")
 except PackageNotFoundError:  # a source tree that was never installed
     __version__ = "0.0.0"
 
-__all__ = ["__version__"]
+__all__ = [
+    "DEFAULT_GRAPH",
+    "PatchLogError",
+    "__version__",
+    "blank_node_term",
+    "iri_term",
+    "literal_term",
+    "parse_term",
+    "patch",
+    "quoted_triple_term",
+    "rdf",
+]

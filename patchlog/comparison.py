@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import zip_longest
 from typing import Final, TypeAlias
 
-from patchlog.model import DEFAULT_GRAPH, Quad, Statement, Term
+from patchlog.model import Quad, Statement, Term, as_quad
 
 __all__ = ["first_difference", "set_difference"]
 
@@ -26,7 +26,7 @@ def first_difference(expected: Iterable[Statement], actual: Iterable[Statement])
     """Compare statement by statement; say where they first differ, or None."""
     there: dict[Term, Term] = {}
     back: dict[Term, Term] = {}
-    for number, pair in enumerate(zip_longest(map(_quad, expected), map(_quad, actual))):
+    for number, pair in enumerate(zip_longest(map(as_quad, expected), map(as_quad, actual))):
         wanted, found = pair
         if wanted is None or found is None:
             return f"statement {number}: expected {_text(wanted)}, found {_text(found)}"
@@ -45,7 +45,7 @@ def first_difference(expected: Iterable[Statement], actual: Iterable[Statement])
 
 def set_difference(expected: Iterable[Statement], actual: Iterable[Statement]) -> str | None:
     """Compare two datasets up to the labels of their blank nodes; say what differs, or None."""
-    wanted, found = set(map(_quad, expected)), set(map(_quad, actual))
+    wanted, found = set(map(as_quad, expected)), set(map(as_quad, actual))
     if wanted == found:
         return None
     wanted_blank = {quad for quad in wanted if any(_blank_nodes(quad))}
@@ -70,10 +70,6 @@ def _describe(missing: set[Quad], surplus: set[Quad]) -> str:
         if some
     ]
     return "; ".join(said)
-
-
-def _quad(statement: Statement) -> Quad:
-    return statement if len(statement) == 4 else (*statement, DEFAULT_GRAPH)
 
 
 def _text(quad: Quad | None) -> str:

@@ -30,6 +30,7 @@ __all__ = [
     "TRIG",
     "TURTLE",
     "Format",
+    "choose_format",
     "find_format",
     "format_for_media_type",
     "format_for_name",
@@ -143,3 +144,21 @@ def format_for_media_type(media_type: str, formats: Iterable[Format] = FORMATS) 
     """The format of a media type; its parameters (`; charset=utf-8`) are looked through."""
     wanted = media_type.partition(";")[0].strip().lower()
     return next((candidate for candidate in formats if wanted in candidate.media_types), None)
+
+
+def choose_format(
+    given: str | None, name: str | None, formats: Iterable[Format], *, default: Format | None = None
+) -> Format:
+    """The format that was given, else the one that the file's name stands for, else the default. Raises UsageError."""
+    formats = tuple(formats)
+    if given is not None:
+        return find_format(given, formats)
+    if name is not None:
+        if found := format_for_name(name, formats):
+            return found
+        if other := format_for_name(name):
+            known = ", ".join(one.name for one in formats)
+            raise UsageError(f"{name} is {other.title} by its name; what can stand here is {known}")
+    if default is None:
+        raise UsageError(f"the name {name} does not say which format the file has: name the format")
+    return default

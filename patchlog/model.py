@@ -43,6 +43,7 @@ __all__ = [
     "TransactionCommit",
     "TransactionStart",
     "Triple",
+    "as_quad",
 ]
 
 Term: TypeAlias = str
@@ -52,6 +53,11 @@ Statement: TypeAlias = Triple | Quad
 
 DEFAULT_GRAPH: Final[Term] = ""
 XSD_STRING: Final = "http://www.w3.org/2001/XMLSchema#string"
+
+
+def as_quad(statement: Statement) -> Quad:
+    """The statement as a quad: a triple stands in the default graph."""
+    return statement if len(statement) == 4 else (*statement, DEFAULT_GRAPH)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,23 +1,28 @@
-"""Turtle, TriG, RDF/XML and JSON-LD, read and written by the library that is installed: pyoxigraph, else rdflib.
+"""The text syntaxes of RDF, read and written as frames of no meaning: some statements, and the namespaces before them.
 
-pyoxigraph works as a stream; it puts language tags in lower case. rdflib keeps their case, but needs memory for the
-whole document and rewrites bare numbers (`042` becomes "42"). Turtle and TriG are written by `patchlog.turtle`, which
-changes nothing.
+N-Quads and N-Triples are the codec's own. Turtle, TriG, RDF/XML and JSON-LD are read by the library that is
+installed: pyoxigraph works as a stream, and puts language tags in lower case; rdflib keeps their case, but needs
+memory for the whole document and rewrites bare numbers (`042` becomes "42"). RDF/XML and JSON-LD are written by them
+too, Turtle and TriG by `patchlog.turtle`.
 """
 
 from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
-from typing import IO, Any, Final, TypeAlias, cast
+from itertools import chain
+from typing import IO, Any, Final, cast
 
+from patchlog.engine import NQuadsReader
 from patchlog.errors import InvalidSyntax, InvalidTerm, MissingExtra, PatchLogError
-from patchlog.formats import JSON_LD, RDF_XML, TRIG, TURTLE, Format
-from patchlog.model import DEFAULT_GRAPH, Statement, Term
+from patchlog.formats import JSON_LD, NQUADS, NTRIPLES, RDF_XML, TRIG, TURTLE, Format
+from patchlog.model import DEFAULT_GRAPH, RdfFrame, Statement, Term
+from patchlog.pipes import batches, drain
 from patchlog.streams import Write
+from patchlog.text.nquads import nquads_line, ntriples_line
 from patchlog.text.terms import (
     BlankNode,
     Iri,
@@ -29,45 +34,61 @@ from patchlog.text.terms import (
     parse_term,
     quoted_triple_term,
 )
+from patchlog.turtle import TurtleWriter
 
-__all__ = ["read_syntax", "write_syntax"]
+__all__ = ["as_frames", "read_syntax", "write_syntax"]
 
-OnNamespace: TypeAlias = Callable[[str, Term], object]
 _OXIGRAPH_NAMES: Final = {TURTLE: "TURTLE", TRIG: "TRIG", RDF_XML: "RDF_XML", JSON_LD: "JSON_LD"}
 _RDFLIB_NAMES: Final = {TURTLE: "turtle", TRIG: "trig", RDF_XML: "xml", JSON_LD: "json-ld"}
 _NO_BASE: Final = "no-base://relative/"
 _PLACE_IN_MESSAGE: Final = re.compile(r"^Parser error (?:at|between) .*?: ")
 
 
-def read_syntax(
-    chunks: Iterable[bytes],
-    syntax: Format,
-    *,
-    base: str | None = None,
-    on_namespace: OnNamespace | None = None,
-) -> Iterator[Statement]:
-    """Yield the statements of a document: triples, or quads where the format has graphs.
+def read_syntax(chunks: Iterable[bytes], syntax: Format, *, base: str | None = None) -> Iterator[RdfFrame]:
+    """Yield the statements of a document, some at a time, with the namespaces that were declared before or among them.
 
-    `base` is the IRI that relative IRIs are resolved against. `on_namespace` is told of each prefix before a
-    statement that comes after its declaration. Raises InvalidSyntax where the document is not well formed.
+    `base` is the IRI that relative IRIs are resolved against, where the syntax has any. Raises InvalidSyntax where the
+    document is not well formed.
     """
+    if syntax in (NQUADS, NTRIPLES):
+        return as_frames(drain(NQuadsReader(), chunks))
     if find_spec("pyoxigraph"):
-        return _read_by_oxigraph(chunks, syntax, base, on_namespace)
+        return _read_by_oxigraph(chunks, syntax, base)
     if find_spec("rdflib"):
-        return _read_by_rdflib(chunks, syntax, base, on_namespace)
+        return _read_by_rdflib(chunks, syntax, base)
     raise MissingExtra("pyoxigraph", "rdf")
 
 
-def write_syntax(
-    write: Write, statements: Iterable[Statement], syntax: Format, *, namespaces: Mapping[str, Term] | None = None
-) -> None:
-    """Write one document of RDF/XML or JSON-LD. Raises InvalidTerm for a statement that the format cannot hold."""
-    if find_spec("pyoxigraph"):
-        _write_by_oxigraph(write, statements, syntax, namespaces or {})
+def write_syntax(write: Write, frames: Iterable[RdfFrame], syntax: Format) -> None:
+    """Write the statements of all frames as one document. Raises InvalidTerm for one that the format cannot hold."""
+    if syntax in (NQUADS, NTRIPLES):
+        line = ntriples_line if syntax is NTRIPLES else nquads_line
+        for frame in frames:
+            write("".join(map(line, frame.statements)).encode())
+    elif syntax in (TURTLE, TRIG):
+        _write_turtle(write, frames, syntax)
+    elif find_spec("pyoxigraph"):
+        _write_by_oxigraph(write, frames, syntax)
     elif find_spec("rdflib"):
-        _write_by_rdflib(write, statements, syntax, namespaces or {})
+        _write_by_rdflib(write, frames, syntax)
     else:
         raise MissingExtra("pyoxigraph", "rdf")
+
+
+def as_frames(statements: Iterable[Statement]) -> Iterator[RdfFrame]:
+    """Cut statements into frames of no meaning."""
+    for index, batch in enumerate(batches(statements)):
+        yield RdfFrame(index, batch)
+
+
+def _write_turtle(write: Write, frames: Iterable[RdfFrame], syntax: Format) -> None:
+    writer = TurtleWriter(graphs=syntax.holds_graphs)
+    for frame in frames:
+        for name, iri in frame.namespaces:
+            writer.namespace(name, iri)
+        writer.statements(frame.statements)
+        write(writer.take())
+    write(writer.finish())
 
 
 class _ChunkFile(io.RawIOBase):
@@ -106,28 +127,29 @@ class _WriteFile(io.RawIOBase):
         return len(data)
 
 
-def _read_by_oxigraph(
-    chunks: Iterable[bytes], syntax: Format, base: str | None, on_namespace: OnNamespace | None
-) -> Iterator[Statement]:
+def _read_by_oxigraph(chunks: Iterable[bytes], syntax: Format, base: str | None) -> Iterator[RdfFrame]:
     import pyoxigraph
 
-    known: dict[str, str] = {}
     parser = pyoxigraph.parse(
         cast(IO[bytes], io.BufferedReader(_ChunkFile(chunks), 1 << 16)),
         format=getattr(pyoxigraph.RdfFormat, _OXIGRAPH_NAMES[syntax]),
         base_iri=base,
         lenient=True,  # IRIs that are not quite valid are common; without a base, relative ones stay relative
     )
+    known: dict[str, str] = {}
     try:
-        for quad in parser:
-            if on_namespace is not None and len(prefixes := parser.prefixes) != len(known):
-                for name, iri in prefixes.items() - known.items():
-                    on_namespace(name, iri_term(iri))
-                known = prefixes
-            triple = (_term(quad.subject), _term(quad.predicate), _term(quad.object))
-            yield (*triple, _term(quad.graph_name)) if syntax.holds_graphs else triple
+        for index, quads in enumerate(batches(parser)):
+            prefixes = parser.prefixes
+            namespaces = [(name, iri_term(iri)) for name, iri in sorted(prefixes.items() - known.items())]
+            known = prefixes
+            yield RdfFrame(index, [_statement(quad, graphs=syntax.holds_graphs) for quad in quads], namespaces)
     except SyntaxError as error:
         raise InvalidSyntax(f"{syntax.title}: {_PLACE_IN_MESSAGE.sub('', error.msg)}", line=error.lineno) from error
+
+
+def _statement(quad: Any, *, graphs: bool) -> Statement:
+    triple = (_term(quad.subject), _term(quad.predicate), _term(quad.object))
+    return (*triple, _term(quad.graph_name)) if graphs else triple
 
 
 def _term(node: Any) -> Term:
@@ -147,9 +169,7 @@ def _term(node: Any) -> Term:
     return literal_term(node.value, datatype=node.datatype.value)
 
 
-def _write_by_oxigraph(
-    write: Write, statements: Iterable[Statement], syntax: Format, namespaces: Mapping[str, Term]
-) -> None:
+def _write_by_oxigraph(write: Write, frames: Iterable[RdfFrame], syntax: Format) -> None:
     import pyoxigraph
 
     def node(term: Term) -> Any:
@@ -165,37 +185,46 @@ def _write_by_oxigraph(
             case QuotedTriple(subject, predicate, object_):
                 return pyoxigraph.Triple(node(subject), node(predicate), node(object_))
 
+    def element(statement: Statement) -> Any:
+        terms = [node(term) for term in statement if term != DEFAULT_GRAPH]
+        return pyoxigraph.Quad(*terms) if syntax.holds_graphs else pyoxigraph.Triple(*terms)
+
     def elements() -> Iterator[Any]:
-        for statement in statements:
-            subject, predicate, object_, *graph = statement
+        for statement in _statements(frames, syntax):
             try:
-                if not syntax.holds_graphs:
-                    _refuse_graph(syntax, graph)
-                    yield pyoxigraph.Triple(node(subject), node(predicate), node(object_))
-                elif graph and graph[0]:
-                    yield pyoxigraph.Quad(node(subject), node(predicate), node(object_), node(graph[0]))
-                else:
-                    yield pyoxigraph.Quad(node(subject), node(predicate), node(object_))
+                yield element(statement)
             except (TypeError, ValueError) as error:
                 raise InvalidTerm(_cannot_hold(syntax, statement)) from error
 
-    prefixes = {name: iri.value for name, term in namespaces.items() if isinstance(iri := parse_term(term), Iri)}
-    rdf_format = getattr(pyoxigraph.RdfFormat, _OXIGRAPH_NAMES[syntax])
-    pyoxigraph.serialize(elements(), cast(IO[bytes], _WriteFile(write)), rdf_format, prefixes=prefixes)
+    namespaces, frames = _first_namespaces(frames)
+    pyoxigraph.serialize(
+        elements(),
+        cast(IO[bytes], _WriteFile(write)),
+        getattr(pyoxigraph.RdfFormat, _OXIGRAPH_NAMES[syntax]),
+        prefixes={name: iri.value for name, term in namespaces if isinstance(iri := parse_term(term), Iri)},
+    )
+
+
+def _first_namespaces(frames: Iterable[RdfFrame]) -> tuple[list[tuple[str, Term]], Iterable[RdfFrame]]:
+    """The namespaces of the first frame, and all frames: what has prefixes at its head can have no others."""
+    frames = iter(frames)
+    first = next(frames, None)
+    return ([], frames) if first is None else (first.namespaces, chain([first], frames))
+
+
+def _statements(frames: Iterable[RdfFrame], syntax: Format) -> Iterator[Statement]:
+    for frame in frames:
+        for statement in frame.statements:
+            if not syntax.holds_graphs and len(statement) == 4 and statement[3] != DEFAULT_GRAPH:
+                raise InvalidTerm(f"{syntax.title} holds no named graphs, but a statement stands in {statement[3]}")
+            yield statement
 
 
 def _cannot_hold(syntax: Format, statement: Statement) -> str:
     return f"{syntax.title} cannot hold {' '.join(statement).rstrip()}"
 
 
-def _refuse_graph(syntax: Format, graph: list[Term]) -> None:
-    if graph and graph[0]:
-        raise InvalidTerm(f"{syntax.title} holds no named graphs; {graph[0]} needs TriG, JSON-LD or N-Quads")
-
-
-def _read_by_rdflib(
-    chunks: Iterable[bytes], syntax: Format, base: str | None, on_namespace: OnNamespace | None
-) -> Iterator[Statement]:
+def _read_by_rdflib(chunks: Iterable[bytes], syntax: Format, base: str | None) -> Iterator[RdfFrame]:
     import rdflib
 
     from patchlog.rdflib_hook.terms import TermFormatter
@@ -211,31 +240,28 @@ def _read_by_rdflib(
     except Exception as error:  # rdflib's parsers raise what they stumble over: IndexError, SAXParseException, …
         raise InvalidSyntax(f"{syntax.title}: {error}") from error
     formatter = TermFormatter()
-    for name, iri in dataset.namespaces():
-        if on_namespace is not None and (name, iri) not in bound_by_rdflib:
-            on_namespace(name, formatter.term(iri))
-    for quad in dataset.quads():
-        statement = formatter.statement(quad)
-        if any(term.startswith(f"<{_NO_BASE}") for term in statement):
+    namespaces = [
+        (name, formatter.term(iri)) for name, iri in dataset.namespaces() if (name, iri) not in bound_by_rdflib
+    ]
+    for index, quads in enumerate(batches(dataset.quads())):
+        statements = [formatter.statement(quad if syntax.holds_graphs else quad[:3]) for quad in quads]
+        if any(term.startswith(f"<{_NO_BASE}") for statement in statements for term in statement):
             raise InvalidSyntax(f"{syntax.title}: the document has relative IRIs; say what base they have")
-        yield statement if syntax.holds_graphs else cast(Statement, statement[:3])
+        yield RdfFrame(index, statements, [] if index else namespaces)
 
 
-def _write_by_rdflib(
-    write: Write, statements: Iterable[Statement], syntax: Format, namespaces: Mapping[str, Term]
-) -> None:
+def _write_by_rdflib(write: Write, frames: Iterable[RdfFrame], syntax: Format) -> None:
     import rdflib
 
     from patchlog.rdflib_hook.terms import TermBuilder
 
     build = TermBuilder()
     dataset = rdflib.Dataset()
-    for name, iri in namespaces.items():
-        dataset.bind(name, str(build.term(iri)), replace=True)
-    for statement in statements:
+    namespaces, frames = _first_namespaces(frames)
+    for name, iri in namespaces:
+        dataset.bind(name, build.term(iri), replace=True)
+    for statement in _statements(frames, syntax):
         subject, predicate, object_, *graph = statement
-        if not syntax.holds_graphs:
-            _refuse_graph(syntax, graph)
         if subject.startswith('"') or not predicate.startswith("<"):
             raise InvalidTerm(_cannot_hold(syntax, statement))
         terms = (build.term(subject), build.term(predicate), build.term(object_))

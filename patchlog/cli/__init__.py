@@ -1,0 +1,69 @@
+"""The command line of patchlog: `main` is what the installed command and `python -m patchlog` run.
+
+Each command parses, calls and prints. How they end, and what an error looks like, is `patchlog.cli.outcome`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+from click.shell_completion import shell_complete
+
+from patchlog.cli import about, patch_algebra, patch_check, patch_convert, rdf_check, rdf_convert
+from patchlog.cli.demo import demo
+from patchlog.cli.outcome import run
+
+__all__ = ["main", "root"]
+
+_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 120}
+
+
+@click.group(context_settings=_SETTINGS)
+def root() -> None:
+    """Read and write Jelly-RDF, Jelly-Patch and RDF Patch."""
+
+
+@root.group(short_help="Jelly-RDF: convert, inspect, validate.")
+def rdf() -> None:
+    """Convert, inspect and validate Jelly-RDF."""
+
+
+@root.group(short_help="Jelly-Patch and RDF Patch: convert, inspect, validate, diff, apply, squash, invert.")
+def patch() -> None:
+    """Convert, inspect and validate Jelly-Patch; make patches, apply them, and make one of many."""
+
+
+for command in (
+    rdf_convert.to_jelly,
+    rdf_convert.from_jelly,
+    rdf_convert.transcode,
+    rdf_check.inspect,
+    rdf_check.validate,
+):
+    rdf.add_command(command)
+
+for command in (
+    patch_convert.to_jelly,
+    patch_convert.from_jelly,
+    patch_convert.transcode,
+    patch_check.inspect,
+    patch_check.validate,
+    patch_algebra.diff,
+    patch_algebra.apply,
+    patch_algebra.squash,
+    patch_algebra.invert,
+):
+    patch.add_command(command)
+
+for command in (about.version, about.completions, demo):
+    root.add_command(command)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command and return the exit code: 0 done, 1 a user's error or a check that failed, 2 wrong usage."""
+    if asked := os.environ.get(about.COMPLETION_VARIABLE):
+        return shell_complete(root, {}, "patchlog", about.COMPLETION_VARIABLE, asked)
+    return run(root, sys.argv[1:] if arguments is None else arguments)

@@ -1,0 +1,312 @@
+"""The options that several commands have, and the values that they take."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from enum import IntEnum
+from functools import wraps
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+
+import click
+from click.shell_completion import CompletionItem
+
+from patchlog.cli.outcome import Session
+from patchlog.codec.options import Limits, LogicalType, PhysicalType, StatementType, StreamType
+
+__all__ = [
+    "FILE",
+    "PATCH_OPTIONS",
+    "RDF_OPTIONS",
+    "FrameRange",
+    "common",
+    "delimiting",
+    "frame_range",
+    "framing",
+    "input_file",
+    "input_files",
+    "inspection",
+    "output",
+    "reading_options",
+    "stream_options",
+]
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+FrameRange: TypeAlias = tuple[int, int | None]
+"""The first frame, and the last or None for all that follow; both are taken."""
+
+
+class FrameRangeType(click.ParamType[FrameRange]):
+    """A range of frame indexes as Rust writes it: `3`, `..3`, `3..`, `1..5` (without 5), `4..=6` (with 6)."""
+
+    name = "range"
+    _RANGE = re.compile(r"(?P<only>\d+)|(?P<first>\d*)\.\.(?:=(?P<last>\d+)|(?P<end>\d*))")
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> FrameRange:
+        if isinstance(value, tuple):
+            return value
+        match = self._RANGE.fullmatch(value.strip())
+        if match is None:
+            self.fail(f"{value!r} is not a range such as 3, ..3, 3.., 1..5 or 4..=6", param, ctx)
+        if match["only"]:
+            return int(match["only"]), int(match["only"])
+        first = int(match["first"] or 0)
+        if match["last"]:
+            last = int(match["last"])
+        elif match["end"]:
+            last = int(match["end"]) - 1
+        else:
+            return first, None
+        if last < first:
+            self.fail(f"{value!r} holds no frame", param, ctx)
+        return first, last
+
+
+class TruthType(click.types.BoolParamType):
+    """`true` or `false`, as an argument of its own."""
+
+    name = "true|false"
+
+
+TRUTH: Final = TruthType()
+FILE: Final = click.Path(allow_dash=True)
+"""Any name: whether it can be read is said when it is read. Shells complete it."""
+
+_STAX: Final = "https://w3id.org/stax/ontology#"
+
+
+class EnumType(click.ParamType[IntEnum]):
+    """A member of an enumeration by its name, in any case; UNSPECIFIED is not a choice."""
+
+    def __init__(self, enum: type[IntEnum]) -> None:
+        self.enum = enum
+        self.name = "|".join(self.choices())
+
+    def choices(self) -> list[str]:
+        return [member.name for member in self.enum if member]
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> IntEnum:
+        if isinstance(value, self.enum):
+            return value
+        name = self.member_name(str(value).strip())
+        if name not in self.choices():
+            self.fail(f"{value!r} is not one of {', '.join(self.choices())}", param, ctx)
+        return self.enum[name]
+
+    def member_name(self, value: str) -> str:
+        return value.upper().replace("-", "_")
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+        del ctx, param
+        return [CompletionItem(name) for name in self.choices() if name.startswith(incomplete.upper())]
+
+
+class LogicalTypeType(EnumType):
+    """A logical type, by its name (`FLAT_QUADS`) or by its IRI in RDF-STaX (`…#flatQuadStream`)."""
+
+    def member_name(self, value: str) -> str:
+        if not value.startswith(_STAX):
+            return super().member_name(value)
+        words = re.sub(r"(?<!^)(?=[A-Z])", "_", value.removeprefix(_STAX).removesuffix("Stream"))
+        return f"{words.upper()}S"
+
+
+NO_LIMITS: Final = Limits(
+    max_name_table_size=1 << 24,
+    max_prefix_table_size=1 << 24,
+    max_datatype_table_size=1 << 24,
+    max_frame_bytes=(1 << 31) - 1,  # protobuf's own limit
+    max_rows_per_frame=1 << 31,
+    max_decoded_frame_bytes=1 << 40,
+)
+
+
+def common(command: Command) -> Any:
+    """Give a command the session, and the flags that all commands have."""
+
+    def flag(name: str, attribute: str, text: str) -> Callable[[Any], Any]:
+        def keep(context: click.Context, parameter: click.Parameter, value: bool) -> None:  # noqa: FBT001
+            del parameter
+            if value:
+                setattr(context.find_object(Session), attribute, True)
+
+        return click.option(name, is_flag=True, expose_value=False, callback=keep, help=text)
+
+    quiet = flag("--quiet", "is_quiet", "Say nothing but the result: no notes, no progress bar.")
+    debug = flag("--debug", "is_debug", "Show where in the program an error comes from.")
+    return quiet(debug(click.pass_obj(command)))
+
+
+def output(command: Command) -> Any:
+    """`--to`: where the result goes."""
+    return click.option(
+        "--to",
+        "--output-file",
+        "to",
+        default="-",
+        type=FILE,
+        metavar="FILE",
+        help="Where the result goes; standard output by default. The file appears when it is complete.",
+    )(command)
+
+
+def input_file(command: Command) -> Any:
+    """One input file."""
+    return click.argument("path", type=FILE, metavar="[FILE]", default="-")(command)
+
+
+def input_files(command: Command) -> Any:
+    """Any number of input files."""
+    return click.argument("paths", type=FILE, metavar="[FILE]...", nargs=-1)(command)
+
+
+def reading_options(command: Command) -> Any:
+    """How Jelly is read: `strict` and `limits`."""
+
+    @wraps(command)
+    def with_limits(*args: Any, no_limits: bool, **values: Any) -> Any:
+        return command(*args, limits=NO_LIMITS if no_limits else Limits(), **values)
+
+    strict = click.option(
+        "--strict/--lax",
+        default=True,
+        help="Whether input has to keep every rule; --lax reads what can be made sense of.",
+    )
+    no_limits = click.option(
+        "--no-limits",
+        is_flag=True,
+        help="Read frames, rows and lookup tables of any size. For input that you trust.",
+    )
+    return strict(no_limits(with_limits))
+
+
+def framing(default: str) -> Callable[[Command], Any]:
+    """How frames are written: `rows_per_frame`, None where it was not given, and `output_delimited`."""
+
+    def decorate(command: Command) -> Any:
+        rows = click.option(
+            "--rows-per-frame",
+            type=click.IntRange(min=1),
+            help=f"A frame ends with the statement that brings it to so many rows.  [default: {default}]",
+        )
+        delimited = click.option(
+            "--delimited",
+            "output_delimited",
+            type=TRUTH,
+            default=True,
+            help="Whether frames have their lengths before them; without, the output is a single frame.",
+        )
+        return rows(delimited(command))
+
+    return decorate
+
+
+def inspection(command: Command) -> Any:
+    """What `inspect` counts: `per_frame`, `detail` and `sizes`."""
+    per_frame = click.option("--per-frame", is_flag=True, help="Count each frame on its own, and show its metadata.")
+    detail = click.option(
+        "--detail",
+        type=click.Choice(["flat", "node", "term"]),
+        help="Count terms too: each kind in each place (flat), by kind (node) or by place (term).",
+    )
+    sizes = click.option("--size", "sizes", is_flag=True, help="Say how many bytes the rows of each kind take.")
+    return per_frame(detail(sizes(command)))
+
+
+def delimiting(command: Command) -> Any:
+    """How `validate` wants the input to be delimited."""
+    return click.option(
+        "--delimited",
+        type=click.Choice(["either", "true", "false"]),
+        default="either",
+        show_default=True,
+        help="Whether frames have to have their lengths before them.",
+    )(command)
+
+
+def frame_range(name: str, text: str) -> Callable[[Command], Any]:
+    """An option that takes a range of frames."""
+    return click.option(name, type=FrameRangeType(), help=f"{text}: 3, ..3, 3.., 1..5 or 4..=6, counted from 0.")
+
+
+class _StreamOption(NamedTuple):
+    """An option of the stream that is written: how it is called, the field that it sets, and what it takes."""
+
+    names: tuple[str, ...]
+    field: str
+    type: click.ParamType[Any]
+    help: str
+
+
+_SHARED_OPTIONS: Final = (
+    _StreamOption(
+        ("--opt.generalized-statements",),
+        "generalized_statements",
+        TRUTH,
+        "Whether literals and blank nodes may stand anywhere.",
+    ),
+    _StreamOption(("--opt.rdf-star",), "rdf_star", TRUTH, "Whether there may be quoted triples."),
+    _StreamOption(
+        ("--opt.max-name-table-size",), "max_name_table_size", click.IntRange(min=8), "Entries of the name table."
+    ),
+    _StreamOption(
+        ("--opt.max-prefix-table-size",),
+        "max_prefix_table_size",
+        click.IntRange(min=0),
+        "Entries of the prefix table; 0 for none.",
+    ),
+    _StreamOption(
+        ("--opt.max-datatype-table-size",),
+        "max_datatype_table_size",
+        click.IntRange(min=0),
+        "Entries of the datatype table; 0 for none.",
+    ),
+)
+
+RDF_OPTIONS: Final = (
+    _StreamOption(("--opt.stream-name",), "stream_name", click.STRING, "A name for the stream."),
+    _StreamOption(
+        ("--opt.physical-type",), "physical_type", EnumType(PhysicalType), "How the stream lays out its statements."
+    ),
+    _StreamOption(
+        ("--opt.logical-type",),
+        "logical_type",
+        LogicalTypeType(LogicalType),
+        "What the stream means: a name such as FLAT_QUADS, or an IRI of RDF-STaX.",
+    ),
+    *_SHARED_OPTIONS,
+)
+
+PATCH_OPTIONS: Final = (
+    _StreamOption(
+        ("--stream-type", "--opt.stream-type"),
+        "stream_type",
+        EnumType(StreamType),
+        "How the stream is divided into patches.",
+    ),
+    _StreamOption(
+        ("--statement-type", "--opt.statement-type"),
+        "statement_type",
+        EnumType(StatementType),
+        "Whether statements have graphs.",
+    ),
+    *_SHARED_OPTIONS,
+)
+
+
+def stream_options(options: Sequence[_StreamOption]) -> Callable[[Command], Any]:
+    """The options of the stream that is written. The command gets those that were given as the mapping `chosen`."""
+
+    def decorate(command: Command) -> Any:
+        @wraps(command)
+        def with_chosen(*args: Any, **values: Any) -> Any:
+            given = {option.field: values.pop(option.field) for option in options}
+            chosen = {field: value for field, value in given.items() if value is not None}
+            return command(*args, chosen=chosen, **values)
+
+        decorated: Any = with_chosen
+        for option in reversed(options):
+            decorated = click.option(*option.names, option.field, type=option.type, help=option.help)(decorated)
+        return decorated
+
+    return decorate

@@ -1,0 +1,115 @@
+"""How a command ends: exit code 0, or 1 and one line, or 2 and how to call it.
+
+This is the only place where errors become text.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import click
+
+from patchlog.cli.progress import Progress
+from patchlog.errors import PatchLogError
+
+__all__ = ["DONE", "FAILED", "MISUSED", "CheckFailed", "Session", "about", "naming", "run"]
+
+Item = TypeVar("Item")
+
+DONE = 0
+FAILED = 1
+MISUSED = 2
+INTERRUPTED = 130  # as shells report a process that was ended by Ctrl-C
+
+
+@dataclass(slots=True)
+class Session:
+    """One call of the command line: what all commands share."""
+
+    is_quiet: bool = False
+    is_debug: bool = False
+    progress: Progress = field(default_factory=Progress)
+
+
+class CheckFailed(Exception):
+    """The input is readable, and is not what it was checked to be."""
+
+
+@contextmanager
+def about(name: str) -> Iterator[None]:
+    """Let the errors of this block name the file that they are about."""
+    try:
+        yield
+    except (PatchLogError, CheckFailed) as error:
+        if not hasattr(error, "__notes__"):
+            error.add_note(name)
+        raise
+
+
+def naming(name: str, items: Iterable[Item]) -> Iterator[Item]:
+    """Let the errors of an iteration name the file that they are about."""
+    with about(name):
+        yield from items
+
+
+def run(command: click.Command, arguments: Sequence[str]) -> int:
+    """Run a command and return the exit code of the process."""
+    session = Session()
+    try:
+        with session.progress, command.make_context("patchlog", list(arguments), obj=session) as context:
+            command.invoke(context)
+        _flush()
+    except click.exceptions.Exit as exit_:
+        return exit_.exit_code
+    except click.ClickException as error:
+        _say_usage(error)
+        return MISUSED
+    except BrokenPipeError:
+        # Who reads has had enough (`| head`). The interpreter flushes once more at its end: into nothing.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return DONE
+    except (KeyboardInterrupt, click.Abort):
+        return INTERRUPTED
+    except Exception as error:  # noqa: BLE001 - whatever it is, it ends here
+        if session.is_debug:
+            traceback.print_exc()
+        click.echo(f"error: {_line(error)}", err=True)
+        return FAILED
+    return DONE
+
+
+def _flush() -> None:
+    if sys.stdout is not None:
+        sys.stdout.flush()
+
+
+def _say_usage(error: click.ClickException) -> None:
+    click.echo(f"error: {_one_line(error.format_message())}", err=True)
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        click.echo(error.ctx.get_usage(), err=True)
+        click.echo(f"'{error.ctx.command_path} --help' says more.", err=True)
+
+
+def _line(error: Exception) -> str:
+    match error:
+        case PatchLogError() | CheckFailed():
+            text = ": ".join([*getattr(error, "__notes__", ()), str(error)])
+        case OSError(filename=str() | bytes() as name, strerror=str(reason)):
+            text = f"{os.fsdecode(name)}: {reason}"
+        case OSError(strerror=str(reason)):
+            text = reason
+        case MemoryError():
+            text = "there is not enough memory"
+        case _:
+            text = f"this should not happen, please report it ({type(error).__name__}: {error}); --debug says where"
+    return _one_line(text)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,143 @@
+"""`patchlog patch inspect` and `validate`."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import repeat, zip_longest
+
+import click
+
+from patchlog import patch
+from patchlog.cli.checks import Delimiting, check_delimiting, check_options, counted
+from patchlog.cli.files import reading, writing
+from patchlog.cli.options import FILE, common, delimiting, input_file, inspection, output, reading_options
+from patchlog.cli.outcome import CheckFailed, Session, about, naming
+from patchlog.codec.options import Limits
+from patchlog.engine import PatchDecoder
+from patchlog.inspection import Detail
+from patchlog.model import DEFAULT_GRAPH, Add, Delete, NamespaceAdd, NamespaceDelete, Operation, Punctuation
+from patchlog.pipes import drain
+
+__all__ = ["inspect", "validate"]
+
+
+@click.command("inspect", short_help="Count what is in Jelly-Patch.")
+@input_file
+@output
+@inspection
+@reading_options
+@common
+def inspect(
+    session: Session,
+    *,
+    path: str,
+    to: str,
+    per_frame: bool,
+    detail: Detail | None,
+    sizes: bool,
+    strict: bool,
+    limits: Limits,
+) -> None:
+    """Print the options of a Jelly-Patch stream, and how many rows of each kind it has, as YAML.
+
+    Rows are counted as they stand in the bytes. A stream that breaks the rules can be looked at, as long as its
+    frames are protobuf messages that begin with options.
+    """
+    from patchlog.cli.reports import Report
+    from patchlog.frames import read_frame_messages
+    from patchlog.wire import RdfPatchFrame
+
+    with writing(to, session, is_text=True) as write, about(path):
+        frames = read_frame_messages(reading(path, session), RdfPatchFrame, limits=limits, strict=strict)
+        Report(per_frame, detail, sizes).write(frames, write)
+
+
+@click.command("validate", short_help="Check that Jelly-Patch keeps the rules.")
+@input_file
+@click.option(
+    "--compare-to-patch-file", type=FILE, metavar="FILE", help="A patch file that has to hold the same operations."
+)
+@click.option("--compare-to-format", metavar="FORMAT", help="Its format, where its name does not say it.")
+@click.option("--options-file", type=FILE, metavar="FILE", help="A Jelly-Patch file that has to have the same options.")
+@delimiting
+@click.option("--concatenated", is_flag=True, help="Read Jelly-Patch files that were laid end to end.")
+@reading_options
+@common
+def validate(
+    session: Session,
+    *,
+    path: str,
+    compare_to_patch_file: str | None,
+    compare_to_format: str | None,
+    options_file: str | None,
+    delimited: Delimiting,
+    concatenated: bool,
+    strict: bool,
+    limits: Limits,
+) -> None:
+    """Read Jelly-Patch to its end and check every rule, the order of transactions included."""
+    decoder = PatchDecoder(limits=limits, strict=strict, concatenated=concatenated)
+    seen = _Seen()
+    with about(path):
+        operations = seen.count(drain(decoder, reading(path, session)))
+        if compare_to_patch_file is None:
+            deque(operations, maxlen=0)
+        else:
+            expected = naming(compare_to_patch_file, patch.read(compare_to_patch_file, compare_to_format))
+            _compare(operations, expected, compare_to_patch_file)
+        check_delimiting(delimited, is_delimited=decoder.delimited)
+        if options_file is not None:
+            with about(options_file):
+                expected_options = patch.read_options(options_file, strict=False)
+            check_options(decoder.options, expected_options, options_file)
+    if not session.is_quiet:
+        click.echo(f"{path} is valid: {counted(seen.operations, 'operation')} in {counted(seen.patches, 'patch')}")
+
+
+@dataclass(slots=True)
+class _Seen:
+    """How much a stream has, counted while it goes by."""
+
+    operations: int = 0
+    patches: int = 0
+
+    def count(self, operations: Iterable[Operation]) -> Iterator[Operation]:
+        is_in_patch = False
+        for operation in operations:
+            is_in_patch = not isinstance(operation, Punctuation)
+            if is_in_patch:
+                self.operations += 1
+            else:
+                self.patches += 1
+            yield operation
+        self.patches += is_in_patch
+
+
+def _compare(operations: Iterable[Operation], expected: Iterable[Operation], source: str) -> None:
+    pairs = zip_longest(_comparable(operations), _comparable(expected))
+    for number, (found, wanted) in enumerate(pairs):
+        if found != wanted:
+            raise CheckFailed(
+                f"the operations are not those of {source}: operation {number}: "
+                f"expected {wanted or 'the end'}, found {found or 'the end'}"
+            )
+
+
+def _comparable(operations: Iterable[Operation]) -> Iterator[Operation]:
+    """Operations without what RDF Patch text leaves out: the default graph, a deleted namespace's IRI, the last end."""
+    ends = 0
+    for operation in operations:
+        if isinstance(operation, Punctuation):
+            ends += 1
+            continue
+        yield from repeat(Punctuation(), ends)
+        ends = 0
+        match operation:
+            case NamespaceDelete(name, _, graph):
+                yield NamespaceDelete(name, None, graph or DEFAULT_GRAPH)
+            case Add() | Delete() | NamespaceAdd():
+                yield replace(operation, graph=operation.graph or DEFAULT_GRAPH)
+            case _:
+                yield operation

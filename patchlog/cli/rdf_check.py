@@ -1,0 +1,134 @@
+"""`patchlog rdf inspect` and `validate`."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import click
+
+from patchlog import rdf
+from patchlog.cli.checks import Delimiting, check_delimiting, check_options, counted
+from patchlog.cli.files import reading, writing
+from patchlog.cli.options import (
+    FILE,
+    FrameRange,
+    common,
+    delimiting,
+    frame_range,
+    input_file,
+    inspection,
+    output,
+    reading_options,
+)
+from patchlog.cli.outcome import CheckFailed, Session, about, naming
+from patchlog.codec.options import Limits
+from patchlog.comparison import first_difference, set_difference
+from patchlog.engine import RdfDecoder
+from patchlog.inspection import Detail
+from patchlog.model import RdfFrame, Statement
+from patchlog.pipes import drain
+
+__all__ = ["inspect", "validate"]
+
+
+@click.command("inspect", short_help="Count what is in Jelly-RDF.")
+@input_file
+@output
+@inspection
+@reading_options
+@common
+def inspect(
+    session: Session,
+    *,
+    path: str,
+    to: str,
+    per_frame: bool,
+    detail: Detail | None,
+    sizes: bool,
+    strict: bool,
+    limits: Limits,
+) -> None:
+    """Print the options of a Jelly-RDF stream, and how many rows of each kind it has, as YAML.
+
+    Rows are counted as they stand in the bytes. A stream that breaks the rules can be looked at, as long as its
+    frames are protobuf messages that begin with options.
+    """
+    from patchlog.cli.reports import Report
+    from patchlog.frames import read_frame_messages
+    from patchlog.wire import RdfStreamFrame
+
+    with writing(to, session, is_text=True) as write, about(path):
+        frames = read_frame_messages(reading(path, session), RdfStreamFrame, limits=limits, strict=strict)
+        Report(per_frame, detail, sizes).write(frames, write)
+
+
+@click.command("validate", short_help="Check that Jelly-RDF keeps the rules.")
+@input_file
+@click.option(
+    "--compare-to-rdf-file", type=FILE, metavar="FILE", help="An RDF file that has to hold the same statements."
+)
+@click.option("--compare-to-format", metavar="FORMAT", help="Its format, where its name does not say it.")
+@click.option("--compare-ordered", is_flag=True, help="Compare in order; without, the statements are compared as sets.")
+@frame_range("--compare-frame-indices", "The frames to compare")
+@click.option("--options-file", type=FILE, metavar="FILE", help="A Jelly-RDF file that has to have the same options.")
+@delimiting
+@click.option("--concatenated", is_flag=True, help="Read Jelly files that were laid end to end.")
+@reading_options
+@common
+def validate(
+    session: Session,
+    *,
+    path: str,
+    compare_to_rdf_file: str | None,
+    compare_to_format: str | None,
+    compare_ordered: bool,
+    compare_frame_indices: FrameRange | None,
+    options_file: str | None,
+    delimited: Delimiting,
+    concatenated: bool,
+    strict: bool,
+    limits: Limits,
+) -> None:
+    """Read Jelly-RDF to its end and check every rule; and, where asked for, its options and statements."""
+    decoder = RdfDecoder(limits=limits, strict=strict, concatenated=concatenated)
+    seen = _Seen()
+    with about(path):
+        frames = seen.count(drain(decoder, reading(path, session)))
+        if compare_to_rdf_file is None:
+            deque(frames, maxlen=0)
+        else:
+            expected = naming(compare_to_rdf_file, rdf.read(compare_to_rdf_file, compare_to_format))
+            compare = first_difference if compare_ordered else set_difference
+            difference = compare(expected, _statements(frames, compare_frame_indices))
+            if difference is not None:
+                raise CheckFailed(f"the statements are not those of {compare_to_rdf_file}: {difference}")
+        check_delimiting(delimited, is_delimited=decoder.delimited)
+        if options_file is not None:
+            with about(options_file):
+                expected_options = rdf.read_options(options_file, strict=False)
+            check_options(decoder.options, expected_options, options_file)
+    if not session.is_quiet:
+        click.echo(f"{path} is valid: {counted(seen.statements, 'statement')} in {counted(seen.frames, 'frame')}")
+
+
+@dataclass(slots=True)
+class _Seen:
+    """How much a stream has, counted while it goes by."""
+
+    frames: int = 0
+    statements: int = 0
+
+    def count(self, frames: Iterable[RdfFrame]) -> Iterator[RdfFrame]:
+        for frame in frames:
+            self.frames += 1
+            self.statements += len(frame.statements)
+            yield frame
+
+
+def _statements(frames: Iterable[RdfFrame], compared: FrameRange | None) -> Iterator[Statement]:
+    first, last = compared or (0, None)
+    for frame in frames:
+        if first <= frame.index and (last is None or frame.index <= last):
+            yield from frame.statements

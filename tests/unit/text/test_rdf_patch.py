@@ -232,7 +232,7 @@ def test_prefix_stands_for_what_the_last_row_said(codec):
 
 
 def test_deleted_prefix_is_not_resolved(codec):
-    with pytest.raises(InvalidSyntax, match="ex:s"):
+    with pytest.raises(InvalidSyntax, match="PA row"):
         read(codec, 'PA "ex" "a#" . PD "ex" . A ex:s <p> <o> .')
 
 

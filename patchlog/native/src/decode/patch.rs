@@ -173,7 +173,7 @@ impl<S: Sink> PatchState<S> {
     }
 
     fn options_row(&mut self, content: &[u8], is_first: bool, sink: &mut S) -> Result<()> {
-        let options = PatchOptions::parse(content)?;
+        let mut options = PatchOptions::parse(content)?;
         let restarts = self.reading.concatenated && is_first;
         match &self.options {
             Some(known) if !restarts => {
@@ -183,20 +183,21 @@ impl<S: Sink> PatchState<S> {
                 if self.reading.strict {
                     return Err(changed_options());
                 }
+                // As the JVM does: the new flags and statement type hold, the stream type and the tables stay.
                 options.check_readable(&self.reading.limits, false)?;
+                options.stream_number = known.stream_number;
                 if let Some(terms) = &mut self.terms {
-                    terms.generalized = options.terms.generalized;
-                    terms.rdf_star = options.terms.rdf_star;
+                    terms.take_over(&mut options.terms);
                 }
             }
             _ => {
                 options.check_readable(&self.reading.limits, self.reading.strict)?;
                 self.terms = Some(TermReader::new(&options.terms, &self.reading.limits, self.reading.strict));
                 self.transactions = TransactionOrder::default();
+                self.stream_type = options.stream_type()?;
             }
         }
         self.statement_type = options.statement_type()?;
-        self.stream_type = options.stream_type()?;
         sink.stream(Stream::Patch(&options))?;
         self.options = Some(options);
         Ok(())

@@ -195,7 +195,7 @@ impl<S: Sink> RdfState<S> {
     }
 
     fn options_row(&mut self, content: &[u8], is_first: bool, sink: &mut S) -> Result<()> {
-        let options = RdfOptions::parse(content, self.reading.strict)?;
+        let mut options = RdfOptions::parse(content, self.reading.strict)?;
         let restarts = self.reading.concatenated && is_first;
         match &self.options {
             Some(known) if !restarts => {
@@ -207,8 +207,7 @@ impl<S: Sink> RdfState<S> {
                 }
                 options.check_readable(&self.reading.limits, false)?;
                 if let Some(terms) = &mut self.terms {
-                    terms.generalized = options.terms.generalized;
-                    terms.rdf_star = options.terms.rdf_star;
+                    terms.take_over(&mut options.terms);
                 }
             }
             _ => {

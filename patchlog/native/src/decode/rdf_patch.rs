@@ -364,22 +364,16 @@ impl<S: Sink> RdfPatchReader<S> {
             }
             Keyword::NamespaceDelete => {
                 let Some(name) = items.next() else { return Err(too_few()) };
+                // Jena takes a single term for the graph; rdflib, which writes the name as a word, for the IRI.
                 let is_word = matches!(name, Item::Word(_));
-                let (mut first, second) = (items.next(), items.next());
-                let is_string = matches!(first, Some(Item::Term(OwnedTerm::Literal { .. })));
-                let iri = match first.take() {
-                    Some(item) if second.is_some() || is_word || is_string => Some(item),
-                    other => {
-                        first = other;
-                        None
-                    }
-                };
+                let (first, second) = (items.next(), items.next());
+                let (iri, graph) = if is_word || second.is_some() { (first, second) } else { (None, first) };
                 let name = name_of(name)?;
                 let has_iri = iri.is_some();
                 if let Some(iri) = iri {
                     sink.plain_iri(Place::Value, &iri_of(iri)?)?;
                 }
-                let has_graph = self.graph(second.or(first), sink)?;
+                let has_graph = self.graph(graph, sink)?;
                 sink.namespace(Action::Delete, &name, has_iri, has_graph)?;
                 self.prefixes.remove(&name);
             }

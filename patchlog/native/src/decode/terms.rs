@@ -121,8 +121,8 @@ pub struct TermReader<S: Sink> {
     last_prefix: u32,
     datatypes: Vec<Datatype<S::Datatype>>,
     last_datatype_entry: u32,
-    pub generalized: bool,
-    pub rdf_star: bool,
+    generalized: bool,
+    rdf_star: bool,
     strict: bool,
     max_depth: u64,
     max_decoded: u64,
@@ -158,6 +158,15 @@ impl<S: Sink> TermReader<S> {
 
     pub fn frame_start(&mut self) {
         self.decoded = 0;
+    }
+
+    /// Go on under other options in the middle of a stream: their flags hold, the tables keep their sizes.
+    pub fn take_over(&mut self, options: &mut TermOptions) {
+        self.generalized = options.generalized;
+        self.rdf_star = options.rdf_star;
+        options.names = self.name_size;
+        options.prefixes = self.prefixes.len() as u32;
+        options.datatypes = self.datatypes.len() as u32;
     }
 
     /// Fields of a lookup entry: its id as it stands, and its text.
@@ -428,22 +437,24 @@ impl<S: Sink> TermReader<S> {
             RawTerm::Iri(data) => {
                 let (index, prefix_id) = self.iri_ids(data)?;
                 let iri = format!("{}{}", self.prefix_text(prefix_id), self.names[index].text);
-                *size += iri.len() as u64;
+                self.count_inside(size, iri.len())?;
                 OwnedTerm::Iri(iri)
             }
             RawTerm::BlankNode(label) => {
                 let label = utf8(label, self.strict)?.into_owned();
-                *size += label.len() as u64;
                 if place == Place::Predicate && strict_standard {
                     return Err(not_generalized("a blank node", place));
                 }
+                self.count_inside(size, label.len())?;
                 OwnedTerm::BlankNode(label)
             }
             RawTerm::Literal(data) => {
-                let literal = self.owned_literal(data, size)?;
+                let mut bytes = 0;
+                let literal = self.owned_literal(data, &mut bytes)?;
                 if place != Place::Object && strict_standard {
                     return Err(not_generalized("a literal", place));
                 }
+                self.count_inside(size, bytes)?;
                 literal
             }
             RawTerm::Quoted(data) => {
@@ -454,15 +465,15 @@ impl<S: Sink> TermReader<S> {
         })
     }
 
-    fn owned_literal(&mut self, data: &[u8], size: &mut u64) -> Result<OwnedTerm> {
+    fn owned_literal(&mut self, data: &[u8], bytes: &mut usize) -> Result<OwnedTerm> {
         let (lexical, kind) = split_literal(data)?;
         let lexical = utf8(lexical, self.strict)?.into_owned();
-        *size += lexical.len() as u64;
+        *bytes += lexical.len();
         let kind = match kind {
             RawKind::Plain => OwnedKind::Plain,
             RawKind::Language(language) => {
                 let language = utf8(language, self.strict)?.into_owned();
-                *size += language.len() as u64;
+                *bytes += language.len();
                 if !language.is_empty() {
                     OwnedKind::Language(language)
                 } else if self.strict {
@@ -478,7 +489,7 @@ impl<S: Sink> TermReader<S> {
                     None => OwnedKind::Plain,
                     Some(datatype) => {
                         let iri = datatype.iri.clone().unwrap_or_default();
-                        *size += iri.len() as u64;
+                        *bytes += iri.len();
                         if iri == XSD_STRING { OwnedKind::Plain } else { OwnedKind::Typed(iri) }
                     }
                 }
@@ -487,19 +498,27 @@ impl<S: Sink> TermReader<S> {
         Ok(OwnedTerm::Literal { lexical, kind })
     }
 
+    /// Add a term inside a quoted triple to the size of the outermost one: nesting must not get around the limit.
+    fn count_inside(&self, size: &mut u64, bytes: usize) -> Result<()> {
+        *size += bytes as u64;
+        if self.decoded + *size > self.max_decoded { Err(self.too_much()) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn too_much(&self) -> Box<Fault> {
+        limit_exceeded(format!(
+            "the terms of this frame take more than {} bytes (Limits.max_decoded_frame_bytes)",
+            self.max_decoded
+        ))
+    }
+
     /// Add the terms of a row to what its frame was decoded to.
     #[inline(always)]
     pub fn count(&mut self, places: &[Place]) -> Result<()> {
         for &place in places {
             self.decoded += self.sizes[place as usize];
         }
-        if self.decoded > self.max_decoded {
-            return Err(limit_exceeded(format!(
-                "the terms of this frame take more than {} bytes (Limits.max_decoded_frame_bytes)",
-                self.max_decoded
-            )));
-        }
-        Ok(())
+        if self.decoded > self.max_decoded { Err(self.too_much()) } else { Ok(()) }
     }
 
     /// A string that is not a term, such as the name of a namespace.

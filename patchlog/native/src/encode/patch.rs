@@ -31,6 +31,11 @@ pub struct PatchWriter {
     row: Vec<u8>,
     pub statements: u64,
     is_muted: bool,
+    /// Namespaces that an input of statements declares are written as adds.
+    pub takes_declarations: bool,
+    input_is_statements: bool,
+    /// An input ended without a punctuation: one is written before what comes next.
+    pub owes_punctuation: bool,
 }
 
 impl PatchOptions {
@@ -65,6 +70,9 @@ impl PatchWriter {
             row: Vec::new(),
             statements: 0,
             is_muted: false,
+            takes_declarations: true,
+            input_is_statements: false,
+            owes_punctuation: false,
         }
     }
 
@@ -110,9 +118,18 @@ impl PatchWriter {
         }
     }
 
+    /// Whether operations were written since the last punctuation.
+    pub fn is_in_patch(&self) -> bool {
+        self.patch_is_open
+    }
+
     /// Before each operation.
     #[inline(always)]
     fn open_patch(&mut self) -> Result<()> {
+        if self.owes_punctuation {
+            self.owes_punctuation = false;
+            self.end_patch()?;
+        }
         if self.patch_is_open {
             return Ok(());
         }
@@ -200,6 +217,7 @@ impl Sink for PatchWriter {
     registers_of_writer!();
 
     fn stream(&mut self, stream: Stream<'_>) -> Result<()> {
+        self.input_is_statements = matches!(stream, Stream::Rdf(_));
         if let (Stream::Patch(options), None) = (&stream, &self.options) {
             self.options = Some((*options).clone());
         }
@@ -230,7 +248,7 @@ impl Sink for PatchWriter {
     }
 
     fn namespace(&mut self, action: Action, name: &str, has_iri: bool, has_graph: bool) -> Result<()> {
-        if self.is_muted {
+        if self.is_muted || (self.input_is_statements && !self.takes_declarations) {
             return Ok(());
         }
         self.open_patch()?;
@@ -253,6 +271,7 @@ impl Sink for PatchWriter {
             terms.write_graph(2, row, frames)?;
         }
         self.push(if action == Action::Add { 4 } else { 5 });
+        self.statements -= u64::from(self.input_is_statements);
         Ok(())
     }
 

@@ -36,7 +36,7 @@ impl RdfWriter {
             physical: Physical::Quads,
             terms: None,
             frames: Frames::new(delimited, None),
-            rows_per_frame: if keep_frames { 0 } else { rows_per_frame },
+            rows_per_frame,
             namespace_declarations,
             keep_frames,
             graph_is_open: false,

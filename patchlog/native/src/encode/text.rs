@@ -1,7 +1,7 @@
 //! N-Triples, N-Quads and RDF Patch text.
 
 use crate::fault::{Result, invalid_term, usage_error};
-use crate::sink::{Action, LiteralKind, PLACES, Place, QuotedTriple, Sink, Transaction};
+use crate::sink::{Action, LiteralKind, PLACES, Place, QuotedTriple, Sink, Stream, Transaction};
 use crate::text::{
     Style, datatype_suffix, push_blank_node, push_iri, push_language, push_lexical, push_quoted, unescaped,
 };
@@ -25,6 +25,13 @@ pub struct TextSink {
     pub statements: u64,
     /// Frames outside the range that was asked for are read and not written.
     is_muted: bool,
+    /// Namespaces that an input of statements declares are written as adds.
+    pub takes_declarations: bool,
+    input_is_statements: bool,
+    /// RDF Patch: operations were written since the last punctuation.
+    pub is_in_patch: bool,
+    /// An input ended without a punctuation: one is written before what comes next.
+    pub owes_punctuation: bool,
 }
 
 impl TextSink {
@@ -39,6 +46,10 @@ impl TextSink {
             frame_begin: 0,
             statements: 0,
             is_muted: false,
+            takes_declarations: true,
+            input_is_statements: false,
+            is_in_patch: false,
+            owes_punctuation: false,
         }
     }
 
@@ -72,20 +83,33 @@ impl TextSink {
         Ok(())
     }
 
-    fn row(&mut self, row: &[u8]) -> Result<()> {
+    /// Begin a row of RDF Patch; false where it is read only.
+    #[inline(always)]
+    fn begin_row(&mut self, begin: &[u8]) -> Result<bool> {
         if self.format != TextFormat::RdfPatch {
             return Err(usage_error("N-Triples and N-Quads hold statements; a patch holds changes of them"));
         }
-        if !self.is_muted {
-            self.out.extend_from_slice(row);
+        if self.is_muted {
+            return Ok(false);
         }
-        Ok(())
+        if self.owes_punctuation {
+            self.owes_punctuation = false;
+            self.out.extend_from_slice(b"Z .\n");
+        }
+        self.is_in_patch = true;
+        self.out.extend_from_slice(begin);
+        Ok(true)
     }
 }
 
 impl Sink for TextSink {
     type Iri = Vec<u8>;
     type Datatype = Vec<u8>;
+
+    fn stream(&mut self, stream: Stream<'_>) -> Result<()> {
+        self.input_is_statements = matches!(stream, Stream::Rdf(_));
+        Ok(())
+    }
 
     fn make_iri(&mut self, prefix: &str, name: &str) -> Result<Vec<u8>> {
         let mut iri = Vec::with_capacity(prefix.len() + name.len() + 2);
@@ -148,19 +172,15 @@ impl Sink for TextSink {
 
     #[inline(always)]
     fn statement(&mut self, action: Action, has_graph: bool) -> Result<()> {
-        if self.format == TextFormat::RdfPatch {
-            if !self.is_muted {
-                self.out.extend_from_slice(if action == Action::Add { b"A " } else { b"D " });
-            }
-        } else if action == Action::Delete {
-            return self.row(b"");
+        if self.is_muted {
+            return Ok(());
+        }
+        if self.format == TextFormat::RdfPatch || action == Action::Delete {
+            self.begin_row(if action == Action::Add { b"A " } else { b"D " })?;
         }
         let writes_graph = has_graph && !self.graph_is_default;
         if writes_graph && self.format == TextFormat::NTriples {
             return Err(invalid_term("N-Triples cannot hold a statement in a named graph; write N-Quads"));
-        }
-        if self.is_muted {
-            return Ok(());
         }
         self.statements += 1;
         // One reservation for the whole line keeps the growth check out of the copies.
@@ -179,14 +199,15 @@ impl Sink for TextSink {
     }
 
     fn namespace(&mut self, action: Action, name: &str, has_iri: bool, has_graph: bool) -> Result<()> {
-        if self.format != TextFormat::RdfPatch {
-            return Ok(()); // N-Triples and N-Quads have no namespaces
-        }
-        self.row(if action == Action::Add { b"PA " } else { b"PD " })?;
-        if self.is_muted {
+        let is_wanted = self.takes_declarations || !self.input_is_statements;
+        // N-Triples and N-Quads have no namespaces.
+        if self.format != TextFormat::RdfPatch || !is_wanted {
             return Ok(());
         }
-        self.statements += 1;
+        if !self.begin_row(if action == Action::Add { b"PA " } else { b"PD " })? {
+            return Ok(());
+        }
+        self.statements += u64::from(!self.input_is_statements);
         push_lexical(&mut self.out, name);
         self.out.push(b' ');
         if has_iri && action == Action::Add {
@@ -202,8 +223,7 @@ impl Sink for TextSink {
     }
 
     fn header(&mut self, key: &str) -> Result<()> {
-        self.row(b"H ")?;
-        if self.is_muted {
+        if !self.begin_row(b"H ")? {
             return Ok(());
         }
         self.statements += 1;
@@ -221,16 +241,19 @@ impl Sink for TextSink {
     }
 
     fn transaction(&mut self, transaction: Transaction) -> Result<()> {
-        self.statements += u64::from(!self.is_muted);
-        self.row(match transaction {
+        let is_written = self.begin_row(match transaction {
             Transaction::Start => b"TX .\n",
             Transaction::Commit => b"TC .\n",
             Transaction::Abort => b"TA .\n",
-        })
+        })?;
+        self.statements += u64::from(is_written);
+        Ok(())
     }
 
     fn punctuation(&mut self) -> Result<()> {
-        self.row(b"Z .\n")
+        self.begin_row(b"Z .\n")?;
+        self.is_in_patch = false;
+        Ok(())
     }
 
     fn mute(&mut self, muted: bool) {

@@ -123,12 +123,18 @@ pub trait Output: Sink {
     fn end_output_frame(&mut self) -> Result<()> {
         Ok(())
     }
+    /// An input of operations ended: what comes next is another patch.
+    fn end_input_patch(&mut self) {}
     fn written(&self) -> u64;
 }
 
 impl Output for TextSink {
     fn out(&mut self) -> &mut Vec<u8> {
         &mut self.out
+    }
+
+    fn end_input_patch(&mut self) {
+        self.owes_punctuation = self.is_in_patch;
     }
 
     fn written(&self) -> u64 {
@@ -161,6 +167,10 @@ impl Output for PatchWriter {
 
     fn finish_output(&mut self) -> Result<()> {
         self.finish()
+    }
+
+    fn end_input_patch(&mut self) {
+        self.owes_punctuation = self.is_in_patch();
     }
 
     fn written(&self) -> u64 {
@@ -202,7 +212,11 @@ where
     fn end_input(&mut self) -> Result<()> {
         self.has_begun = true;
         let mut source = self.source.take().unwrap_or_else(|| self.format.open(self.reading));
-        source.finish(&mut self.sink, &self.frames)
+        source.finish(&mut self.sink, &self.frames)?;
+        if self.format.is_patch() {
+            self.sink.end_input_patch();
+        }
+        Ok(())
     }
 
     fn end_frame(&mut self) -> Result<()> {
@@ -258,14 +272,17 @@ macro_rules! with_sink {
             }
             "jelly-patch" => {
                 let options = arguments.patch_options.map(patch_options_from).transpose()?;
-                let $sink = PatchWriter::new(options, arguments.rows_per_frame.unwrap_or(512), arguments.delimited);
+                let rows_per_frame = arguments.rows_per_frame.unwrap_or(512);
+                let mut $sink = PatchWriter::new(options, rows_per_frame, arguments.delimited);
+                $sink.takes_declarations = arguments.namespace_declarations;
                 $use
             }
             "canonical-patch" => {
                 let options = arguments.patch_options.map(patch_options_from).transpose()?;
                 let (star, generalized) =
                     options.map_or((true, true), |options| (options.terms.rdf_star, options.terms.generalized));
-                let $sink = PatchWriter::canonical(star, generalized);
+                let mut $sink = PatchWriter::canonical(star, generalized);
+                $sink.takes_declarations = arguments.namespace_declarations;
                 $use
             }
             "nquads" => {
@@ -277,7 +294,8 @@ macro_rules! with_sink {
                 $use
             }
             "rdf-patch" => {
-                let $sink = TextSink::new(TextFormat::RdfPatch);
+                let mut $sink = TextSink::new(TextFormat::RdfPatch);
+                $sink.takes_declarations = arguments.namespace_declarations;
                 $use
             }
             other => {
@@ -333,15 +351,18 @@ impl Converter {
             ))
             .into_py(py));
         }
+        if frames.is_some() && format != SourceFormat::Jelly {
+            return Err(usage_error(format!("frames can be chosen from Jelly-RDF, not from {source}")).into_py(py));
+        }
         let reading = reading_from(limits, strict, concatenated, delimited)?;
         let range = frames.map_or(ALL_FRAMES, |(first, last)| FrameRange { first, last });
         let arguments = SinkArguments {
             rdf_options,
             patch_options,
-            rows_per_frame,
+            rows_per_frame: if keep_frames { Some(0) } else { rows_per_frame },
             delimited: output_delimited,
             namespace_declarations,
-            keep_frames,
+            keep_frames: keep_frames && format == SourceFormat::Jelly,
         };
         Ok(Converter(Guarded::new(with_sink!(py, sink, arguments, |sink| pipe(format, reading, range, sink)))))
     }

@@ -89,12 +89,6 @@ def _forbidden(inside: str) -> re.Pattern[str]:
     return re.compile(f"[{inside}]")
 
 
-def _escapes(forbidden: re.Pattern[str], short: dict[str, str] | None = None) -> dict[int, str]:
-    ascii_characters = map(chr, range(0x80))
-    escapes = {ord(c): f"\\u{ord(c):04X}" for c in ascii_characters if forbidden.match(c)}
-    return escapes | {ord(c): escape for c, escape in (short or {}).items()}
-
-
 _SHORT_ESCAPES: Final = {
     "\b": r"\b",
     "\t": r"\t",
@@ -105,48 +99,42 @@ _SHORT_ESCAPES: Final = {
     "\\": r"\\",
 }
 
+_ESCAPES: Final = {chr(code): f"\\u{code:04X}" for code in range(0x80)}
+_LEXICAL_ESCAPES: Final = _ESCAPES | _SHORT_ESCAPES
+
 _FORBIDDEN_IN_IRI: Final = _forbidden(NOT_IN_IRI)
 _FORBIDDEN_IN_LEXICAL: Final = _forbidden(NOT_IN_LEXICAL)
 _FORBIDDEN_IN_LABEL: Final = re.compile(rf"[{NOT_IN_LABEL}]|\A[-.]|\.\Z")
 _FORBIDDEN_IN_LANGUAGE: Final = _forbidden(NOT_IN_LANGUAGE)
 
-_IRI_ESCAPES: Final = _escapes(_FORBIDDEN_IN_IRI)
-_LEXICAL_ESCAPES: Final = _escapes(_FORBIDDEN_IN_LEXICAL, _SHORT_ESCAPES)
-_LABEL_ESCAPES: Final = _escapes(_forbidden(NOT_IN_LABEL))
-_LANGUAGE_ESCAPES: Final = _escapes(_FORBIDDEN_IN_LANGUAGE)
 
-
-def _translate(text: str, escapes: dict[int, str]) -> str:
-    if re.search(f"[{SURROGATES}]", text):
-        raise InvalidTerm(f"{text!r} contains a surrogate, which is not a character")
-    return text.translate(escapes)
+def _escape(text: str, forbidden: re.Pattern[str], escapes: dict[str, str] = _ESCAPES) -> str:
+    if not forbidden.search(text):
+        return text
+    try:
+        return forbidden.sub(lambda match: escapes[match[0]], text)
+    except KeyError as error:
+        raise InvalidTerm(f"{text!r} contains the surrogate {error}, which is not a character") from None
 
 
 def escape_iri(iri: str) -> str:
     """Escape what may not stand between angle brackets. A part of an IRI can be escaped on its own."""
-    return _translate(iri, _IRI_ESCAPES) if _FORBIDDEN_IN_IRI.search(iri) else iri
+    return _escape(iri, _FORBIDDEN_IN_IRI)
 
 
 def escape_lexical(lexical: str) -> str:
     """Escape what may not stand between quotes."""
-    return _translate(lexical, _LEXICAL_ESCAPES) if _FORBIDDEN_IN_LEXICAL.search(lexical) else lexical
+    return _escape(lexical, _FORBIDDEN_IN_LEXICAL, _LEXICAL_ESCAPES)
 
 
 def escape_label(label: str) -> str:
     """Escape what a blank node label cannot carry, a first `-` or `.` and a last `.` included."""
-    if not _FORBIDDEN_IN_LABEL.search(label):
-        return label
-    label = _translate(label, _LABEL_ESCAPES)
-    if label[0] in "-.":
-        label = f"\\u{ord(label[0]):04X}{label[1:]}"
-    if label[-1] == ".":
-        label = rf"{label[:-1]}\u002E"
-    return label
+    return _escape(label, _FORBIDDEN_IN_LABEL)
 
 
 def escape_language(language: str) -> str:
     """Escape what a language tag cannot carry."""
-    return _translate(language, _LANGUAGE_ESCAPES) if _FORBIDDEN_IN_LANGUAGE.search(language) else language
+    return _escape(language, _FORBIDDEN_IN_LANGUAGE)
 
 
 def iri_term(iri: str) -> Term:

@@ -40,6 +40,8 @@ def length_tag(field: int) -> int:
 
 def read_varint(data: bytes, position: int, end: int) -> tuple[int, int]:
     """Return the number at `position`, and the position after it."""
+    if position + 1 < end and data[position] >= 0x80 > data[position + 1]:  # most of those that get here
+        return data[position] & 0x7F | data[position + 1] << 7, position + 2
     value = shift = 0
     for at in range(position, min(position + _MAX_VARINT_BYTES, end)):
         byte = data[at]
@@ -57,23 +59,31 @@ def read_field(data: bytes, position: int, end: int) -> tuple[int, int, int]:
 
     `end` is where the message ends. A field of fixed size has no value: no message of the formats has any.
     """
-    tag, position = read_varint(data, position, end)
-    if tag > UINT32:
-        raise MalformedFrame("a field tag is longer than 32 bits")
-    if tag < 8:
-        raise MalformedFrame("field number 0 is not allowed")
-    match tag & 7:
-        case 0:  # a varint
-            value, position = read_varint(data, position, end)
-        case 2:  # a length, and that many bytes
+    # Nearly all tags, and most lengths and numbers, are one byte.
+    if (tag := data[position]) < 0x80:
+        position += 1
+    else:
+        tag, position = read_varint(data, position, end)
+    if not 8 <= tag <= UINT32:
+        raise MalformedFrame("field number 0 is not allowed" if tag < 8 else "a field tag is longer than 32 bits")
+    wire_type = tag & 7
+    if wire_type == 2:  # a length, and that many bytes
+        if position < end and (size := data[position]) < 0x80:
+            value = position + 1
+        else:
             size, value = read_varint(data, position, end)
-            position = value + size
-        case 1:  # eight bytes
-            value, position = 0, position + 8
-        case 5:  # four bytes
-            value, position = 0, position + 4
-        case wire_type:
-            raise MalformedFrame(f"wire type {wire_type} is not allowed")
+        position = value + size
+    elif wire_type == 0:  # a varint
+        if position < end and (value := data[position]) < 0x80:
+            position += 1
+        else:
+            value, position = read_varint(data, position, end)
+    elif wire_type == 1:  # eight bytes
+        value, position = 0, position + 8
+    elif wire_type == 5:  # four bytes
+        value, position = 0, position + 4
+    else:
+        raise MalformedFrame(f"wire type {wire_type} is not allowed")
     if position > end:
         raise MalformedFrame(f"a field reaches {position - end} bytes beyond the end of its message")
     return tag, value, position

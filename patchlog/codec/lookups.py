@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from patchlog.codec.fields import string_field, uint_field
 from patchlog.errors import UnknownLookupEntry, UnsupportedOption
@@ -18,6 +18,10 @@ from patchlog.text.terms import iri_term
 __all__ = ["LookupReader", "LookupWriter", "Name"]
 
 _Entry = TypeVar("_Entry")
+
+# What is kept for a whole table of names stays at some ten megabytes, whatever the stream sends.
+_MAX_KEPT_IRIS: Final = 8
+_MAX_KEPT_LENGTH: Final = 1024
 
 
 class LookupReader(dict[int, _Entry]):
@@ -53,19 +57,16 @@ class LookupReader(dict[int, _Entry]):
 class Name(dict[str, tuple[Term, int]]):
     """A name entry, and the IRIs built from it: their terms and sizes by the text of the prefix."""
 
-    # What is kept for a whole table of names stays below some ten megabytes, whatever the stream sends.
-    _MAX_KEPT = 8
-    _MAX_KEPT_LENGTH = 1024
+    __slots__ = ("_text",)
 
     def __init__(self, text: str) -> None:
-        super().__init__()
         self._text = text
 
     def __missing__(self, prefix: str) -> tuple[Term, int]:
         iri = prefix + self._text
         built = iri_term(iri), len(iri) if iri.isascii() else len(iri.encode())
-        if len(iri) <= self._MAX_KEPT_LENGTH:
-            if len(self) == self._MAX_KEPT:
+        if len(iri) <= _MAX_KEPT_LENGTH:
+            if len(self) == _MAX_KEPT_IRIS:
                 self.clear()
             self[prefix] = built
         return built

@@ -18,6 +18,7 @@ __all__ = [
     "HEADER_VALUE",
     "IRI",
     "LITERAL",
+    "MAX_SHORT_IRI",
     "NAMESPACE_GRAPH",
     "OBJECT",
     "PLACES",
@@ -41,6 +42,7 @@ __all__ = [
     "read_entry",
     "read_iri",
     "read_literal",
+    "read_short_iri",
 ]
 
 # Plain numbers, not enums: a statement looks at them a dozen times.
@@ -136,12 +138,8 @@ _PREFIX_ID: Final = varint_tag(1)
 _NAME_ID: Final = varint_tag(2)
 
 
-@lru_cache(maxsize=1 << 14)
-def _read_short_iri(message: bytes) -> tuple[int, int]:
-    return _read_iri(message, 0, len(message))
-
-
-def _read_iri(data: bytes, position: int, end: int) -> tuple[int, int]:
+def read_iri(data: bytes, position: int, end: int) -> tuple[int, int]:
+    """Read the prefix id and the name id of an RdfIri message."""
     prefix_id = name_id = 0
     while position < end:
         tag, value, position = read_field(data, position, end)
@@ -152,10 +150,14 @@ def _read_iri(data: bytes, position: int, end: int) -> tuple[int, int]:
     return prefix_id, name_id
 
 
-def read_iri(data: bytes, start: int, end: int) -> tuple[int, int]:
-    """Read the prefix id and the name id of an RdfIri message."""
-    # The same few ids come again and again. What is longer than two ids can be has other things in it, and is not kept.
-    return _read_short_iri(data[start:end]) if end - start <= 12 else _read_iri(data, start, end)
+MAX_SHORT_IRI: Final = 12
+"""Two ids take no more bytes. An IRI message that does has other things in it."""
+
+
+@lru_cache(maxsize=1 << 15)
+def read_short_iri(message: bytes) -> tuple[int, int]:
+    """As `read_iri`, for messages that are worth keeping: the same ids come again and again."""
+    return read_iri(message, 0, len(message))
 
 
 _LEXICAL_FORM: Final = length_tag(1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from patchlog.codec.fields import read_varint
 from patchlog.codec.lookups import LookupReader, Name
 from patchlog.codec.options import Limits, PatchOptions, RdfOptions
 from patchlog.codec.term_messages import (
@@ -14,6 +15,7 @@ from patchlog.codec.term_messages import (
     HEADER_VALUE,
     IRI,
     LITERAL,
+    MAX_SHORT_IRI,
     OBJECT,
     PLACES,
     PREDICATE,
@@ -26,12 +28,14 @@ from patchlog.codec.term_messages import (
     Kind,
     Oneof,
     Place,
+    TermFields,
     find_terms,
     read_entry,
     read_iri,
+    read_short_iri,
     read_literal,
 )
-from patchlog.errors import InvalidTerm, LimitExceeded
+from patchlog.errors import CodecError, InvalidTerm, LimitExceeded
 from patchlog.model import DEFAULT_GRAPH, XSD_STRING, Term
 from patchlog.text.terms import blank_node_term, escape_language, escape_lexical, iri_term
 
@@ -109,11 +113,9 @@ class TermReader:
 
     def triple(self, data: bytes, start: int, end: int) -> tuple[Term, Term, Term]:
         """Read an RdfTriple, or the RdfQuad of a stream of triples: a graph in it is skipped."""
-        found = find_terms(data, start, end, TRIPLE_FIELDS)
         last_terms = self._last_terms
-        if last_terms[OBJECT] is None:
-            found = _with_unset(found, _TRIPLE_PLACES)
-        self._take(data, found)
+        if last_terms[OBJECT] is None or not self._take_ordered(data, start, end, TRIPLE_FIELDS):
+            self._take(data, start, end, TRIPLE_FIELDS, _TRIPLE_PLACES)
         subject_size, predicate_size, object_size, _ = self._last_sizes
         self.count(subject_size + predicate_size + object_size)
         subject, predicate, object, _ = last_terms
@@ -121,25 +123,24 @@ class TermReader:
 
     def quad(self, data: bytes, start: int, end: int) -> tuple[Term, Term, Term, Term | None]:
         """Read an RdfQuad."""
-        found = find_terms(data, start, end, QUAD_FIELDS)
         last_terms = self._last_terms
-        if last_terms[OBJECT] is None or last_terms[GRAPH] is None:
-            found = _with_unset(found, _QUAD_PLACES)
-        self._take(data, found)
-        self.count(sum(self._last_sizes))
+        if last_terms[OBJECT] is None or last_terms[GRAPH] is None or not self._take_ordered(data, start, end, QUAD_FIELDS):
+            self._take(data, start, end, QUAD_FIELDS, _QUAD_PLACES)
+        subject_size, predicate_size, object_size, graph_size = self._last_sizes
+        self.count(subject_size + predicate_size + object_size + graph_size)
         return tuple(last_terms)  # type: ignore[return-value]  # `_take` filled all places
 
     def header_value(self, data: bytes, start: int, end: int) -> Term:
         """Read the value in an RdfPatchHeader."""
         for place, kind, term_start, term_end in find_terms(data, start, end, HEADER_VALUE.fields):
-            term, size = self._term(data, place, kind, term_start, term_end, 0)
+            term, size = self._term(data, place, kind, term_start, term_end)
             self.count(size)
             return term
         raise InvalidTerm("a header has no value")
 
     def iri(self, data: bytes, start: int, end: int) -> tuple[Term, int]:
         """Read an RdfIri, and return it with its size."""
-        prefix_id, name_id = read_iri(data, start, end)
+        prefix_id, name_id = read_short_iri(data[start:end]) if end - start <= MAX_SHORT_IRI else read_iri(data, start, end)
         self._last_name_id = name_id = name_id or self._last_name_id + 1
         name = self._names.get(name_id)
         if name is None:
@@ -153,7 +154,7 @@ class TermReader:
     def graph(self, data: bytes, start: int, end: int, oneof: Oneof) -> tuple[Term, int] | None:
         """Read the graph that a message sets, and return it with its size; None where it sets none."""
         for place, kind, term_start, term_end in find_terms(data, start, end, oneof.fields):
-            return self._term(data, place, kind, term_start, term_end, 0)
+            return self._term(data, place, kind, term_start, term_end)
         return None
 
     def graph_or_last(self, data: bytes, start: int, end: int, oneof: Oneof) -> tuple[Term | None, int]:
@@ -162,25 +163,61 @@ class TermReader:
         self._last_terms[GRAPH], self._last_sizes[GRAPH] = graph
         return graph
 
-    def _take(self, data: bytes, found: list[FoundTerm]) -> None:
+    def _take(self, data: bytes, start: int, end: int, fields: TermFields, places: tuple[Place, ...]) -> None:
         """Read the terms of a statement into the last terms."""
-        last_terms = self._last_terms
-        last_sizes = self._last_sizes
-        row_size = 0
-        term: Term | None
-        for place, kind, start, end in found:
-            if kind == IRI:
-                term, size = self.iri(data, start, end)
-            elif kind == UNSET:
-                term, size = self._repeated(place)
-            else:
-                term, size = self._term(data, place, kind, start, end, row_size)
-            row_size += size
-            last_terms[place] = term
-            last_sizes[place] = size
+        for place, kind, term_start, term_end in _with_unset(find_terms(data, start, end, fields), places):
+            taken = (
+                self._repeated(place) if kind == UNSET else self._term(data, place, kind, term_start, term_end)
+            )
+            self._last_terms[place], self._last_sizes[place] = taken
 
-    def _term(self, data: bytes, place: Place, kind: Kind, start: int, end: int, row_size: int) -> tuple[Term, int]:
-        """Read a term of any kind. The terms before it in its row have `row_size`."""
+    def _take_ordered(self, data: bytes, position: int, end: int, fields: TermFields) -> bool:
+        """Do as `_take`, in one go, where the terms lie in the order of their places; return whether they do.
+
+        Nearly all do. Where they do not, or where anything is wrong, nothing has changed that `_take` does not set again, and the
+        order of its checks is what counts.
+        """
+        last_terms, last_sizes = self._last_terms, self._last_sizes
+        names, prefixes = self._names, self._prefixes
+        name_id_before, prefix_id_before = self._last_name_id, self._last_prefix_id
+        is_ordered = False
+        last = end - 1
+        reached = -1
+        try:
+            while position < last:
+                tag = data[position]
+                field = fields.get(tag)
+                if field is None or tag >= 0x80:
+                    break
+                place, kind = field
+                start = position + 2
+                length = data[position + 1]
+                if length >= 0x80:
+                    length, start = read_varint(data, position + 1, end)
+                position = start + length
+                if place <= reached or position > end:
+                    break
+                reached = place
+                if kind == IRI and length <= MAX_SHORT_IRI:  # as in `iri`, without the calls
+                    prefix_id, name_id = read_short_iri(data[start:position])
+                    self._last_name_id = name_id = name_id or self._last_name_id + 1
+                    self._last_prefix_id = prefix_id = prefix_id or self._last_prefix_id
+                    name = names.get(name_id)
+                    prefix = prefixes.get(prefix_id)
+                    if name is None or prefix is None:
+                        break
+                    last_terms[place], last_sizes[place] = name[prefix]
+                else:
+                    last_terms[place], last_sizes[place] = self._term(data, place, kind, start, position)
+            else:
+                is_ordered = position == end
+        except (CodecError, UnicodeDecodeError):
+            is_ordered = False
+        if not is_ordered:
+            self._last_name_id, self._last_prefix_id = name_id_before, prefix_id_before
+        return is_ordered
+
+    def _term(self, data: bytes, place: Place, kind: Kind, start: int, end: int) -> tuple[Term, int]:
         if kind == IRI:
             return self.iri(data, start, end)
         if kind == LITERAL:
@@ -192,8 +229,7 @@ class TermReader:
             return DEFAULT_GRAPH, 0
         else:
             pieces: list[Term] = []
-            room = self._max_decoded_bytes - self._decoded_bytes - row_size
-            size = self._quoted_triple(data, start, end, 1, room, pieces)
+            size = self._quoted_triple(data, start, end, 1, self._max_decoded_bytes - self._decoded_bytes, pieces)
             term = "".join(pieces)
         self._check_kind(place, kind)
         return term, size
@@ -237,7 +273,7 @@ class TermReader:
                 continue
             if kind == UNSET:
                 raise InvalidTerm(f"a quoted triple has no {PLACES[place]}; it cannot repeat one")
-            term, size = self._term(data, place, kind, term_start, term_end, 0)
+            term, size = self._term(data, place, kind, term_start, term_end)
             triple_size += size
             if triple_size > room:
                 raise self._too_many_bytes()

@@ -30,14 +30,11 @@ from patchlog.codec.term_messages import (
     Kind,
     Oneof,
 )
-from patchlog.errors import InvalidTerm, LimitExceeded
+from patchlog.errors import InvalidTerm
 from patchlog.model import DEFAULT_GRAPH, Term
 from patchlog.text.terms import BlankNode, Iri, Literal, QuotedTriple, parse_term
 
 __all__ = ["LookupRows", "TermWriter"]
-
-_MAX_NESTING_DEPTH: Final = 64
-"""Readers take no deeper ones, unless they are told to."""
 
 _MIN_PREFIX_TABLE_SIZE: Final = 4
 """A statement may need as many prefixes."""
@@ -112,8 +109,8 @@ class TermWriter:
         self._last_terms[GRAPH] = graph
         return self.term(graph, oneof)
 
-    def term(self, term: Term, oneof: Oneof, depth: int = 0) -> bytes:
-        """Write a field of a term, with its tag. `depth` is that of the quoted triple that the term is part of."""
+    def term(self, term: Term, oneof: Oneof) -> bytes:
+        """Write a field of a term, with its tag."""
         if term.startswith("<") and not term.startswith("<<("):
             kind, message = IRI, self.iri(term)
         elif term == DEFAULT_GRAPH and DEFAULT in oneof.tags:
@@ -126,9 +123,13 @@ class TermWriter:
                 case BlankNode(label):
                     kind = self._allowed(BLANK_NODE, oneof)
                     message = label.encode()
-                case QuotedTriple() as triple:
+                case QuotedTriple(subject, predicate, object):
                     kind = self._allowed(QUOTED_TRIPLE, oneof)
-                    message = self._quoted_triple(triple, depth + 1)
+                    message = (
+                        self.term(subject, STATEMENT_SUBJECT)
+                        + self.term(predicate, STATEMENT_PREDICATE)
+                        + self.term(object, STATEMENT_OBJECT)
+                    )
                 case Iri():
                     raise AssertionError
         return oneof.tags[kind] + varint(len(message)) + message
@@ -157,15 +158,6 @@ class TermWriter:
         if literal.datatype is not None:
             return lexical + uint_field(3, self._datatypes.id_of(literal.datatype))
         return lexical
-
-    def _quoted_triple(self, triple: QuotedTriple, depth: int) -> bytes:
-        if depth > _MAX_NESTING_DEPTH:
-            raise LimitExceeded(f"quoted triples are nested deeper than {_MAX_NESTING_DEPTH}")
-        return (
-            self.term(triple.subject, STATEMENT_SUBJECT, depth)
-            + self.term(triple.predicate, STATEMENT_PREDICATE, depth)
-            + self.term(triple.object, STATEMENT_OBJECT, depth)
-        )
 
     def _allowed(self, kind: Kind, oneof: Oneof) -> Kind:
         """The kind, where a term of this kind may stand."""

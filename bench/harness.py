@@ -126,11 +126,11 @@ def _ask(question: Question, dataset: inputs.Dataset, *, quick: bool, only: str 
     print()
     for goal in question.goals:
         if goal.ours in measured and goal.peer in measured:
-            print(_verdict(goal, measured[goal.ours], measured[goal.peer]))
+            print(_verdict(goal, measured[goal.ours], measured[goal.peer], is_final=not quick))
     print(flush=True)
 
 
-def _verdict(goal: Goal, ours: Measured, peer: Measured) -> str:
+def _verdict(goal: Goal, ours: Measured, peer: Measured, *, is_final: bool) -> str:
     if goal.at_most is not None:
         ratio = (ours.output_bytes or 0) / (peer.output_bytes or 1)
         reached, wanted = ratio <= goal.at_most, f"at most {goal.at_most:g}x"
@@ -139,7 +139,8 @@ def _verdict(goal: Goal, ours: Measured, peer: Measured) -> str:
         ratio = ours.per_second / peer.per_second
         reached, wanted = ratio >= (goal.at_least or 0), f"at least {goal.at_least:g}x"
         ratios = f"{ratio:.2f}x by wall, {peer.cpu / peer.statements / (ours.cpu / ours.statements):.2f}x by CPU"
-    return f"{goal.what}: {ratios} of {goal.peer} (goal {wanted}: {'reached' if reached else 'NOT REACHED'})"
+    verdict = ("reached" if reached else "NOT REACHED") if is_final else "a quick look decides nothing"
+    return f"{goal.what}: {ratios} of {goal.peer} (goal {wanted}: {verdict})"
 
 
 def _measure(side: Side, dataset: inputs.Dataset, rounds: int) -> Measured:
@@ -205,7 +206,7 @@ def _print_machine() -> None:
     models = [
         line.split(":", 1)[1].strip() for line in cpuinfo.read_text().splitlines() if line.startswith("model name")
     ]
-    print(f"patchlog {__version__}, {IMPLEMENTATION} codec, Python {sys.version.split()[0]}")
+    print(f"patchlog {__version__} with its {IMPLEMENTATION} codec, Python {sys.version.split()[0]}")
     load = os.getloadavg()[0]
     print(f"{models[0] if models else 'unknown CPU'}, {os.cpu_count()} cores, load {load:.2f}")
     if load > 0.5:

@@ -17,8 +17,7 @@ def convert(source: str, sink: str):
         def run() -> Outcome:
             converter = Converter(source, sink)
             size = sum(len(converter.feed(chunk)) for chunk in chunks(path))
-            size += len(converter.finish())
-            return Outcome(converter.statements, size)
+            return Outcome(output_bytes=size + len(converter.finish()))
 
         return run
 

@@ -133,7 +133,7 @@ QUESTION = Question(
         Goal("Into a graph", OURS_PARSE, PYJELLY_PARSE, at_least=3),
         Goal("From a graph", OURS_SERIALIZE, PYJELLY_SERIALIZE, at_least=3),
     ],
-    statements=100_000,
+    statements=300_000,
 )
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ well formed leaves the store as the last whole patch left it.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from rdflib.graph import Graph
 
@@ -16,6 +17,8 @@ from patchlog.rdflib_hook.target import Target, check_prefix
 from patchlog.rdflib_hook.terms import TermBuilder
 
 __all__ = ["apply_patches"]
+
+BATCH: Final = 1 << 15
 
 
 def apply_patches(operations: Iterable[Operation], graph: Graph) -> None:
@@ -40,7 +43,8 @@ def _apply(patch: list[Operation], target: Target, builder: TermBuilder) -> None
         check_prefix(name)
     # Deletes first: rdflib takes "a"@en and "a"@EN for one term, and then it is the add that has to last.
     target.delete(deletes)
-    target.add(adds)
+    for start in range(0, len(adds), BATCH):
+        target.add(adds[start : start + BATCH])
     for name, iri in namespaces:
         if iri is None:
             target.unbind(name)

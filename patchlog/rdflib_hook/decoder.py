@@ -11,6 +11,7 @@ from patchlog.codec.options import Limits
 from patchlog.engine import NQuadsReader, RdfDecoder
 from patchlog.errors import UsageError
 from patchlog.model import RdfFrame
+from patchlog.rdflib_hook.collector import paused_collector
 from patchlog.rdflib_hook.terms import RdflibStatement, TermBuilder
 
 __all__ = ["RdflibDecoder"]
@@ -55,9 +56,10 @@ class RdflibDecoder:
 
     def _build(self, frames: Iterable[RdfFrame]) -> list[RdflibStatement]:
         statements: list[RdflibStatement] = []
-        for frame in frames:
-            statements += self._builder.statements(frame.statements)
-            self._namespaces += ((name, self._builder.term(iri)) for name, iri in frame.namespaces)
+        with paused_collector():
+            for frame in frames:
+                statements += self._builder.statements(frame.statements)
+                self._namespaces += ((name, self._builder.term(iri)) for name, iri in frame.namespaces)
         return statements
 
 

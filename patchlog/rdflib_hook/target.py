@@ -15,6 +15,7 @@ from rdflib.plugins.stores.memory import Memory, SimpleMemory
 from rdflib.term import Identifier, Literal
 
 from patchlog.errors import UsageError
+from patchlog.rdflib_hook.collector import paused_collector
 from patchlog.rdflib_hook.contents import default_graph_of
 from patchlog.rdflib_hook.terms import RdflibStatement
 
@@ -31,13 +32,14 @@ class Target:
         self._store = sink.store
         self._graphs: dict[Identifier, Graph] = {DATASET_DEFAULT_GRAPH_ID: self._default}
 
-    def add(self, statements: Iterable[RdflibStatement]) -> None:
-        """Add triples to the default graph, and quads to their graphs."""
+    def add(self, statements: list[RdflibStatement]) -> None:
+        """Add a batch: triples to the default graph, and quads to their graphs."""
         # By the store: Graph.addN would check again what the decoder has built, and drop the quads of other graphs.
         default, graph = self._default, self.graph
-        self._store.addN(
-            (s[0], s[1], s[2], default) if len(s) == 3 else (s[0], s[1], s[2], graph(s[3])) for s in statements
-        )
+        with paused_collector():
+            self._store.addN(
+                (s[0], s[1], s[2], default) if len(s) == 3 else (s[0], s[1], s[2], graph(s[3])) for s in statements
+            )
 
     def delete(self, statements: Iterable[RdflibStatement]) -> None:
         """Delete triples from the default graph, and quads from their graphs."""

@@ -24,7 +24,7 @@ import jvm
 Round = Callable[[], "Outcome | None"]
 Prepare = Callable[[Path], Round]
 
-SECONDS_PER_SIDE = 15.0
+SECONDS_PER_SIDE = 10.0
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,16 @@ def _fetch() -> None:
         raise Missing("no Maven (mvn) to fetch Jelly-JVM with")
     shutil.rmtree(TARGET / "lib", ignore_errors=True)
     fetched = subprocess.run(
-        ["mvn", "-B", "-q", "-f", str(pom), "dependency:copy-dependencies", f"-DoutputDirectory={TARGET / 'lib'}"],
+        [
+            "mvn",
+            "-B",
+            "-q",
+            "-Dstyle.color=never",
+            "-f",
+            str(pom),
+            "dependency:copy-dependencies",
+            f"-DoutputDirectory={TARGET / 'lib'}",
+        ],
         check=False,
     )
     if fetched.returncode != 0:

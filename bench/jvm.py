@@ -34,20 +34,13 @@ def _fetch() -> None:
         raise Missing("no Maven (mvn) to fetch Jelly-JVM with")
     shutil.rmtree(TARGET / "lib", ignore_errors=True)
     fetched = subprocess.run(
-        [
-            "mvn",
-            "-B",
-            "-q",
-            "-Dstyle.color=never",
-            "-f",
-            str(pom),
-            "dependency:copy-dependencies",
-            f"-DoutputDirectory={TARGET / 'lib'}",
-        ],
+        ["mvn", "-B", "-q", "-f", str(pom), "dependency:copy-dependencies", f"-DoutputDirectory={TARGET / 'lib'}"],
+        capture_output=True,
+        text=True,
         check=False,
     )
     if fetched.returncode != 0:
-        raise Missing("Maven could not fetch Jelly-JVM")
+        raise Missing(f"Maven could not fetch Jelly-JVM\n{fetched.stdout}{fetched.stderr}")
     done.write_text(pom.read_text())
 
 

@@ -73,7 +73,10 @@ class Name(dict[str, tuple[Term, int]]):
 
 
 class LookupWriter:
-    """A table as the writer of a stream keeps it: ids by text, the least recently used first."""
+    """A table as the writer of a stream keeps it: ids by text, the least recently used first.
+
+    `in_row` has the entries that the row being written uses, which no other may replace: clear it when a row begins.
+    """
 
     def __init__(
         self, what: str, size: int, write_entry: Callable[[bytes], None], *, begins_explicitly: bool = False
@@ -82,12 +85,8 @@ class LookupWriter:
         self._size = size
         self._write_entry = write_entry
         self._ids: OrderedDict[str, int] = OrderedDict()
-        self._in_row: list[str] = []
+        self.in_row: list[str] = []
         self._last_id = -1 if begins_explicitly else 0
-
-    def begin_row(self) -> None:
-        """Say that the entries of the row before may be reused."""
-        self._in_row.clear()
 
     def id_of(self, text: str) -> int:
         """Return the id of an entry for this row; an entry that is not in the table is written."""
@@ -96,7 +95,7 @@ class LookupWriter:
             entry_id = self._define(text)
         else:
             self._ids.move_to_end(text)
-        self._in_row.append(text)
+        self.in_row.append(text)
         return entry_id
 
     def _define(self, text: str) -> int:
@@ -104,7 +103,7 @@ class LookupWriter:
             entry_id = len(self._ids) + 1
         else:
             oldest = next(iter(self._ids), None)
-            if oldest is None or oldest in self._in_row:
+            if oldest is None or oldest in self.in_row:
                 raise UnsupportedOption(
                     f"the {self._what} table is too small: a row needs more than {self._size} entries"
                 )

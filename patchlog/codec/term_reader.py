@@ -124,7 +124,11 @@ class TermReader:
     def quad(self, data: bytes, start: int, end: int) -> tuple[Term, Term, Term, Term | None]:
         """Read an RdfQuad."""
         last_terms = self._last_terms
-        if last_terms[OBJECT] is None or last_terms[GRAPH] is None or not self._take_ordered(data, start, end, QUAD_FIELDS):
+        if (
+            last_terms[OBJECT] is None
+            or last_terms[GRAPH] is None
+            or not self._take_ordered(data, start, end, QUAD_FIELDS)
+        ):
             self._take(data, start, end, QUAD_FIELDS, _QUAD_PLACES)
         subject_size, predicate_size, object_size, graph_size = self._last_sizes
         self.count(subject_size + predicate_size + object_size + graph_size)
@@ -140,7 +144,9 @@ class TermReader:
 
     def iri(self, data: bytes, start: int, end: int) -> tuple[Term, int]:
         """Read an RdfIri, and return it with its size."""
-        prefix_id, name_id = read_short_iri(data[start:end]) if end - start <= MAX_SHORT_IRI else read_iri(data, start, end)
+        prefix_id, name_id = (
+            read_short_iri(data[start:end]) if end - start <= MAX_SHORT_IRI else read_iri(data, start, end)
+        )
         self._last_name_id = name_id = name_id or self._last_name_id + 1
         name = self._names.get(name_id)
         if name is None:
@@ -166,9 +172,7 @@ class TermReader:
     def _take(self, data: bytes, start: int, end: int, fields: TermFields, places: tuple[Place, ...]) -> None:
         """Read the terms of a statement into the last terms."""
         for place, kind, term_start, term_end in _with_unset(find_terms(data, start, end, fields), places):
-            taken = (
-                self._repeated(place) if kind == UNSET else self._term(data, place, kind, term_start, term_end)
-            )
+            taken = self._repeated(place) if kind == UNSET else self._term(data, place, kind, term_start, term_end)
             self._last_terms[place], self._last_sizes[place] = taken
 
     def _take_ordered(self, data: bytes, position: int, end: int, fields: TermFields) -> bool:

@@ -79,9 +79,9 @@ class TermWriter:
 
     def begin_row(self) -> None:
         """Let go of the lookup entries that the row before held on to."""
-        self._names.begin_row()
-        self._prefixes.begin_row()
-        self._datatypes.begin_row()
+        self._names.in_row.clear()
+        self._prefixes.in_row.clear()
+        self._datatypes.in_row.clear()
 
     def triple(self, subject: Term, predicate: Term, object: Term) -> bytes:
         """Write an RdfTriple, or an RdfQuad without graph."""
@@ -111,45 +111,49 @@ class TermWriter:
 
     def term(self, term: Term, oneof: Oneof) -> bytes:
         """Write a field of a term, with its tag."""
-        if term.startswith("<") and not term.startswith("<<("):
-            kind, message = IRI, self.iri(term)
-        elif term == DEFAULT_GRAPH and DEFAULT in oneof.tags:
-            kind, message = DEFAULT, b""
-        else:
-            match parse_term(term):
-                case Literal() as literal:
-                    kind = self._allowed(LITERAL, oneof)
-                    message = self._literal(literal)
-                case BlankNode(label):
-                    kind = self._allowed(BLANK_NODE, oneof)
-                    message = label.encode()
-                case QuotedTriple(subject, predicate, object):
-                    kind = self._allowed(QUOTED_TRIPLE, oneof)
-                    message = (
-                        self.term(subject, STATEMENT_SUBJECT)
-                        + self.term(predicate, STATEMENT_PREDICATE)
-                        + self.term(object, STATEMENT_OBJECT)
-                    )
-                case Iri():
-                    raise AssertionError
-        return oneof.tags[kind] + varint(len(message)) + message
+        known_iri = _KNOWN_IRIS.get(term)
+        if known_iri is not None:
+            return _iri_field(oneof.tags[IRI], *self._ids(*known_iri))
+        if term == DEFAULT_GRAPH and DEFAULT in oneof.tags:
+            return oneof.tags[DEFAULT] + b"\0"
+        match parse_term(term):
+            case Iri(iri):
+                return _iri_field(oneof.tags[IRI], *self._ids(*_split_iri(term, iri)))
+            case Literal() as literal:
+                tag = self._allowed_tag(LITERAL, oneof)
+                message = self._literal(literal)
+            case BlankNode(label):
+                tag = self._allowed_tag(BLANK_NODE, oneof)
+                message = label.encode()
+            case QuotedTriple(subject, predicate, object):
+                tag = self._allowed_tag(QUOTED_TRIPLE, oneof)
+                message = (
+                    self.term(subject, STATEMENT_SUBJECT)
+                    + self.term(predicate, STATEMENT_PREDICATE)
+                    + self.term(object, STATEMENT_OBJECT)
+                )
+        return tag + varint(len(message)) + message
 
     def iri(self, term: Term) -> bytes:
         """Write an RdfIri."""
-        prefix, name = _split_iri(term) if len(term) <= _MAX_KEPT_LENGTH else _split_iri.__wrapped__(term)
+        parsed = parse_term(term)
+        if not isinstance(parsed, Iri):
+            raise InvalidTerm(f"{term} is not an IRI")
+        return _iri_message(*self._ids(*_split_iri(term, parsed.value)))
+
+    def _ids(self, prefix: str, name: str) -> tuple[int, int]:
+        """The ids to write for an IRI: 0 for those that its reader will guess."""
         prefix_id = 0
-        if self._uses_prefixes:
-            prefix_id = self._prefixes.id_of(prefix)
-            if prefix_id == self._last_prefix_id:
-                prefix_id = 0
-            else:
-                self._last_prefix_id = prefix_id
-        else:
+        if not self._uses_prefixes:
             name = prefix + name
+        elif (prefix_id := self._prefixes.id_of(prefix)) == self._last_prefix_id:
+            prefix_id = 0
+        else:
+            self._last_prefix_id = prefix_id
         name_id = self._names.id_of(name)
         follows = name_id == self._last_name_id + 1
         self._last_name_id = name_id
-        return _iri_message(prefix_id, 0 if follows else name_id)
+        return prefix_id, 0 if follows else name_id
 
     def _literal(self, literal: Literal) -> bytes:
         lexical = string_field(1, literal.lexical)
@@ -159,34 +163,43 @@ class TermWriter:
             return lexical + uint_field(3, self._datatypes.id_of(literal.datatype))
         return lexical
 
-    def _allowed(self, kind: Kind, oneof: Oneof) -> Kind:
-        """The kind, where a term of this kind may stand."""
+    def _allowed_tag(self, kind: Kind, oneof: Oneof) -> bytes:
+        """The tag of the field for a kind of term, where one may stand."""
         if kind == QUOTED_TRIPLE and not self._allows_quoted_triples:
             raise InvalidTerm("a quoted triple in a stream that does not declare RDF-star")
         if not self._allows_generalized and (oneof.place, kind) in GENERALIZED:
             raise InvalidTerm(
-                f"{GENERALIZED[oneof.place, kind]} as {PLACES[oneof.place]} needs a stream that declares generalized statements"
+                f"{GENERALIZED[oneof.place, kind]} as {PLACES[oneof.place]} needs a stream that declares "
+                "generalized statements"
             )
         if kind not in oneof.tags:
             raise InvalidTerm("a quoted triple cannot be a graph")
-        return kind
+        return oneof.tags[kind]
 
 
-# Keeping longer ones would not make much faster, and might keep a lot.
-_MAX_KEPT_LENGTH: Final = 1024
+_KNOWN_IRIS: Final[dict[Term, tuple[str, str]]] = {}
+"""Prefixes and names of IRIs that were split not long ago."""
+
+_MAX_KNOWN_IRIS: Final = 1 << 13
+_MAX_KNOWN_LENGTH: Final = 1024
 
 
-@lru_cache(maxsize=1 << 13)
-def _split_iri(term: Term) -> tuple[str, str]:
-    """The prefix and the name of an IRI."""
-    parsed = parse_term(term)
-    if not isinstance(parsed, Iri):
-        raise InvalidTerm(f"{term!r} is not an IRI")
-    iri = parsed.value
-    name = (iri.rfind("#") + 1) or (iri.rfind("/") + 1) or (iri.rfind(":") + 1)
-    return iri[:name], iri[name:]
+def _split_iri(term: Term, iri: str) -> tuple[str, str]:
+    """The prefix and the name of an IRI, given also as the term that it is."""
+    at = (iri.rfind("#") + 1) or (iri.rfind("/") + 1) or (iri.rfind(":") + 1)
+    split = iri[:at], iri[at:]
+    if len(term) <= _MAX_KNOWN_LENGTH:
+        if len(_KNOWN_IRIS) >= _MAX_KNOWN_IRIS:
+            _KNOWN_IRIS.clear()
+        _KNOWN_IRIS[term] = split
+    return split
 
 
-@lru_cache(maxsize=1 << 14)
 def _iri_message(prefix_id: int, name_id: int) -> bytes:
     return uint_field(1, prefix_id) + uint_field(2, name_id)
+
+
+@lru_cache(maxsize=1 << 15)
+def _iri_field(tag: bytes, prefix_id: int, name_id: int) -> bytes:
+    message = _iri_message(prefix_id, name_id)
+    return tag + varint(len(message)) + message

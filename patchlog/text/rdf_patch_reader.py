@@ -41,6 +41,7 @@ _NAMES_OF_DEFAULT_GRAPH: Final = {"<urn:x-arq:DefaultGraph>", "<urn:x-arq:Defaul
 
 _MOST_TERMS: Final = {"A": 4, "D": 4, "H": 2, "PA": 3, "PD": 3, "TX": 0, "TB": 0, "TC": 0, "TA": 0, "Z": 0}
 """How many terms a row of each kind has at most."""
+_KEYWORDS: Final = ", ".join(_MOST_TERMS)
 
 _NODE: Final = rf"<(?!_:){CANONICAL_IRI[1:]}|<{CANONICAL_LABEL}>|{CANONICAL_LABEL}"
 _ORDINARY_ROW: Final = re.compile(
@@ -93,8 +94,11 @@ class RdfPatchReader:
                 yield self._end_row(self._keyword)
             else:
                 self._add_to_row(self._keyword, kind, text)
-        # rdflib ends the row `H prev` with the line, without a dot.
-        if self._keyword == "H" and len(self._row.terms) == 2:
+        if self._tokens.is_inside_string:
+            if self._keyword is None:
+                raise InvalidSyntax(f"a row begins with {_KEYWORDS}, not with a string")
+        elif self._keyword == "H" and len(self._row.terms) == 2:
+            # rdflib ends the row `H prev` with the line, without a dot.
             yield self._end_row(self._keyword)
             self._dot_may_follow = True
 
@@ -103,7 +107,7 @@ class RdfPatchReader:
             self._dot_may_follow = False
             return
         if kind is not Kind.WORD or text not in _MOST_TERMS:
-            raise InvalidSyntax(f"a row begins with {', '.join(_MOST_TERMS)}, not with {text!r}")
+            raise InvalidSyntax(f"a row begins with {_KEYWORDS}, not with {text!r}")
         self._keyword = text
         self._row_line = self._lines.number
         self._dot_may_follow = False

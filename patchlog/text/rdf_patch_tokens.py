@@ -27,7 +27,7 @@ _XSD: Final = "http://www.w3.org/2001/XMLSchema#"
 
 _NAME: Final = r"A-Za-z0-9_\-\x80-\U0010ffff"
 _PREFIX: Final = rf"(?:[A-Za-z\x80-\U0010ffff](?:\.*+[{_NAME}]++)*+)?+"
-_LOCAL: Final = rf"(?!\.)(?:\.*+(?:[{_NAME}:]++|%[0-9A-Fa-f]{{2}}|\\[_~.\-!$&'()*+,;=/?#@%])++)*+"
+_LOCAL: Final = rf"(?:(?!\.)(?:\.*+(?:[{_NAME}:]++|%[0-9A-Fa-f]{{2}}|\\[_~.\-!$&'()*+,;=/?#@%])++)++)?+"
 _PREFIXED_NAME: Final = f"{_PREFIX}:{_LOCAL}"
 _SINGLE_QUOTED_STRING: Final = STRING.replace('"', "'")
 

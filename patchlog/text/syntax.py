@@ -39,7 +39,7 @@ CLOSING_BRACKET: Final = r"\)?>>"
 _CODE: Final = r"\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8}"
 IRI: Final = rf'(?:[^\x00-\x20<>"\\]++|{_CODE})*+'
 """What stands between the brackets."""
-LABEL: Final = rf"(?![-.])(?:\.*+(?:[^{NOT_IN_LABEL}.]++|{_CODE})++)*+"
+LABEL: Final = rf"(?!-|\.++(?:[^{NOT_IN_LABEL}.]|\\))(?:\.*+(?:[^{NOT_IN_LABEL}.]++|{_CODE})++)*+"
 """What stands after `_:`. The dots at its end are not part of it: the last one ends the row."""
 LANGUAGE: Final = rf"(?:[^{NOT_IN_LANGUAGE}]++|{_CODE})++"
 """What stands after `@`."""

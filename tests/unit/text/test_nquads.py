@@ -114,7 +114,7 @@ def test_terms_come_out_canonical(codec, text, term):
 
 
 def test_dot_behind_a_label_ends_the_statement(codec):
-    assert read(codec, "<s> <p> _:o.\n") == [("<s>", "<p>", "_:o")]
+    assert read(codec, "<s> <p> _:o.\n<s> <p> _:.") == [("<s>", "<p>", "_:o"), ("<s>", "<p>", "_:")]
 
 
 @pytest.mark.parametrize(
@@ -147,6 +147,8 @@ def test_dot_behind_a_label_ends_the_statement(codec):
         '<s> <p> "o" @en .',
         '<s> <p> "o"^^d .',
         "<s> <p> _:-o .",
+        "<s> <p> _:.o .",
+        r"<s> <p> _:.\u0041 .",
         "_:s. <p> <o> .",
         "_ <p> <o> .",
         "<< <s> <p> >> <p> <o> .",

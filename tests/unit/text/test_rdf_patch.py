@@ -210,6 +210,7 @@ def test_terms_come_out_canonical(codec, text, term):
     [
         ("ex:a", "<http://example.org/a>"),
         ("ex:", "<http://example.org/>"),
+        ("ex:. #", "<http://example.org/>"),
         (":a.b", "<http://empty.example/a.b>"),
         ("ex:a. #", "<http://example.org/a>"),
         (r"ex:a\,b%20:c", "<http://example.org/a,b%20:c>"),
@@ -267,7 +268,10 @@ def test_deleted_prefix_is_not_resolved(codec):
         ("H .", 3),
         ("H id .", 3),
         ("H id\n", 3),
+        ('"""\nA <s> <p> <o> .\n""" .', 3),
         ("H <id> <v> .", 3),
+        ('H id <v> """', 3),
+        ('H id <v> """\n""" .', 4),
         ('H "id"@en <v> .', 3),
         ("H id <v> <w> .", 3),
         ('PA "ex" .', 3),

@@ -1,7 +1,7 @@
 """Patches to their canonical bytes, which can be laid end to end in any order.
 
-Each patch is written as if it could follow any other: it begins with the options, has lookup tables of its own, and repeats
-nothing from before.
+Each patch is written as if it could follow any other: it begins with the options, has lookup tables of its own, and
+repeats nothing from before.
 """
 
 from __future__ import annotations

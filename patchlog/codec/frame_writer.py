@@ -30,8 +30,8 @@ class RowKind:
 class FrameWriter:
     """Gathers rows to frames.
 
-    A frame is full when it has `rows_per_frame` rows or one MiB; with 0 rows it never is. A bounded frame ends before the row
-    that would make it larger than one MiB.
+    A frame is full when it has `rows_per_frame` rows or one MiB; with 0 rows it never is. A bounded frame ends before
+    the row that would make it larger than one MiB.
     """
 
     def __init__(self, *, rows_per_frame: int, delimited: bool = True, is_bounded: bool = False) -> None:

@@ -1,7 +1,7 @@
 """What a stream says of itself (options) and what a reader allows (limits).
 
-Options are checked in two steps: an options value checks itself (a writer's mistake), `check_readable` checks what came off
-the wire against the reader's limits (a peer's mistake). Knows no bytes.
+Options are checked in two steps: an options value checks itself (a writer's mistake), `check_readable` checks what came
+off the wire against the reader's limits (a peer's mistake). Knows no bytes.
 """
 
 from __future__ import annotations
@@ -97,8 +97,8 @@ SMALL: Final = Tables(128, 32, 32)
 class Limits:
     """What a reader allows before it refuses. The defaults are safe for input from strangers; raise what you must.
 
-    `max_decoded_frame_bytes` counts the terms of each statement as if repeats were written out: it is what stops a small
-    frame from growing into gigabytes.
+    `max_decoded_frame_bytes` counts the terms of each statement as if repeats were written out: it is what stops a
+    small frame from growing into gigabytes.
     """
 
     max_name_table_size: int = 4096
@@ -136,7 +136,7 @@ def _check_table_sizes(names: int, prefixes: int, datatypes: int, limits: Limits
             )
 
 
-def _check_version(version: int, newest: int, strict: bool) -> None:
+def _check_version(version: int, newest: int, *, strict: bool) -> None:
     if version > newest:
         raise UnsupportedOption(f"the stream has version {version}; this reader knows versions up to {newest}")
     if version == 0 and strict:
@@ -184,7 +184,7 @@ class RdfOptions:
         """Raise UnsupportedOption where a reader with these limits cannot read such a stream."""
         if self.physical_type == PhysicalType.UNSPECIFIED:
             raise UnsupportedOption("the physical type of the stream is not set")
-        _check_version(self.version, MAX_RDF_VERSION, strict)
+        _check_version(self.version, MAX_RDF_VERSION, strict=strict)
         _check_table_sizes(self.max_name_table_size, self.max_prefix_table_size, self.max_datatype_table_size, limits)
         if strict:
             self.check_consistent()
@@ -229,7 +229,7 @@ class PatchOptions:
             raise UnsupportedOption("the statement type of the patch stream is not set")
         if self.stream_type == StreamType.UNSPECIFIED:
             raise UnsupportedOption("the stream type of the patch stream is not set")
-        _check_version(self.version, MAX_PATCH_VERSION, strict)
+        _check_version(self.version, MAX_PATCH_VERSION, strict=strict)
         _check_table_sizes(self.max_name_table_size, self.max_prefix_table_size, self.max_datatype_table_size, limits)
 
     def check_writable(self) -> None:

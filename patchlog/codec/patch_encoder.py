@@ -17,7 +17,7 @@ class PatchEncoder:
     def __init__(self, options: PatchOptions, *, rows_per_frame: int = 512, delimited: bool = True) -> None:
         options.check_writable()
         self._stream_type = options.stream_type
-        # In a stream of one patch there is nothing after its punctuation. A FRAME stream that is not delimited has one frame.
+        # A FRAME stream that is not delimited has one frame, and so one patch as a FLAT one.
         self._has_one_patch = self._stream_type == StreamType.FLAT or (
             self._stream_type == StreamType.FRAME and not delimited
         )

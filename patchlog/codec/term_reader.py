@@ -32,8 +32,8 @@ from patchlog.codec.term_messages import (
     find_terms,
     read_entry,
     read_iri,
-    read_short_iri,
     read_literal,
+    read_short_iri,
 )
 from patchlog.errors import CodecError, InvalidTerm, LimitExceeded
 from patchlog.model import DEFAULT_GRAPH, XSD_STRING, Term
@@ -49,7 +49,7 @@ class TermReader:
     """Reads the terms of one stream, and holds all that a term may refer back to.
 
     The methods that take `data, start, end` read the message that lies there. The size of a term is the number of UTF-8
-    bytes of the texts in it. Sizes are counted against the limit of the frame: by the caller where it is given the size.
+    bytes of the texts in it. Sizes are counted against the limit of the frame: by the caller where it is given one.
     """
 
     def __init__(
@@ -178,8 +178,8 @@ class TermReader:
     def _take_ordered(self, data: bytes, position: int, end: int, fields: TermFields) -> bool:
         """Do as `_take`, in one go, where the terms lie in the order of their places; return whether they do.
 
-        Nearly all do. Where they do not, or where anything is wrong, nothing has changed that `_take` does not set again, and the
-        order of its checks is what counts.
+        Nearly all do. Where they do not, or where anything is wrong, nothing has changed that `_take` does not set
+        again: it knows the order of the checks.
         """
         last_terms, last_sizes = self._last_terms, self._last_sizes
         names, prefixes = self._names, self._prefixes

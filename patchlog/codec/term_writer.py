@@ -52,8 +52,8 @@ class LookupRows:
 class TermWriter:
     """Writes the terms of one stream, and knows all that its reader will know.
 
-    Begin each row with `begin_row`. The rows of lookup entries that it needs are handed to `add_row`, before the caller can add
-    the row itself.
+    Begin each row with `begin_row`. The rows of lookup entries that it needs are handed to `add_row`, before the caller
+    can add the row itself.
     """
 
     def __init__(

@@ -9,11 +9,12 @@ too, Turtle and TriG by `patchlog.turtle`.
 from __future__ import annotations
 
 import io
+import json
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
-from itertools import chain
+from itertools import chain, islice
 from typing import IO, Any, Final, cast
 
 from patchlog.engine import NQuadsReader
@@ -40,6 +41,7 @@ __all__ = ["as_frames", "read_syntax", "write_syntax"]
 
 _OXIGRAPH_NAMES: Final = {TURTLE: "TURTLE", TRIG: "TRIG", RDF_XML: "RDF_XML", JSON_LD: "JSON_LD"}
 _RDFLIB_NAMES: Final = {TURTLE: "turtle", TRIG: "trig", RDF_XML: "xml", JSON_LD: "json-ld"}
+_BATCH: Final = 1024
 _NO_BASE: Final = "no-base://relative/"
 _PLACE_IN_MESSAGE: Final = re.compile(r"^Parser error (?:at|between) .*?: ")
 
@@ -69,6 +71,7 @@ def write_syntax(write: Write, frames: Iterable[RdfFrame], syntax: Format) -> No
         _write_turtle(write, frames, syntax)
     elif find_spec("pyoxigraph"):
         _write_by_oxigraph(write, frames, syntax)
+        write(b"\n")
     elif find_spec("rdflib"):
         _write_by_rdflib(write, frames, syntax)
     else:
@@ -138,10 +141,13 @@ def _read_by_oxigraph(chunks: Iterable[bytes], syntax: Format, base: str | None)
     )
     known: dict[str, str] = {}
     try:
-        for index, quads in enumerate(batches(parser)):
+        for index, first in enumerate(parser):
+            # Looked at twice: in RDF/XML prefixes are forgotten at the end of their element.
             prefixes = parser.prefixes
+            quads = [first, *islice(parser, _BATCH - 1)]
+            prefixes |= parser.prefixes
             namespaces = [(name, iri_term(iri)) for name, iri in sorted(prefixes.items() - known.items())]
-            known = prefixes
+            known |= prefixes
             yield RdfFrame(index, [_statement(quad, graphs=syntax.holds_graphs) for quad in quads], namespaces)
     except SyntaxError as error:
         raise InvalidSyntax(f"{syntax.title}: {_PLACE_IN_MESSAGE.sub('', error.msg)}", line=error.lineno) from error
@@ -266,8 +272,14 @@ def _write_by_rdflib(write: Write, frames: Iterable[RdfFrame], syntax: Format) -
             raise InvalidTerm(_cannot_hold(syntax, statement))
         terms = (build.term(subject), build.term(predicate), build.term(object_))
         (dataset.graph(build.term(graph[0])) if graph and graph[0] else dataset.default_graph).add(terms)
-    source = dataset if syntax.holds_graphs else dataset.default_graph
-    write(source.serialize(format=_RDFLIB_NAMES[syntax], encoding="utf-8"))
+    if syntax is JSON_LD:
+        from rdflib.plugins.serializers.jsonld import from_rdf
+
+        # Not by `serialize`: it writes numbers as JSON does, whatever it is asked for.
+        document = from_rdf(dataset, use_native_types=False)  # type: ignore[no-untyped-call]
+        write(f"{json.dumps(document, ensure_ascii=False)}\n".encode())
+    else:
+        write(dataset.default_graph.serialize(format=_RDFLIB_NAMES[syntax], encoding="utf-8"))
 
 
 @contextmanager

@@ -18,7 +18,7 @@ import click
 from patchlog.cli.progress import Progress
 from patchlog.errors import PatchLogError
 
-__all__ = ["DONE", "FAILED", "MISUSED", "CheckFailed", "Session", "about", "naming", "run"]
+__all__ = ["DONE", "FAILED", "MISUSED", "CheckFailed", "Session", "about", "label", "naming", "run"]
 
 Item = TypeVar("Item")
 
@@ -41,20 +41,25 @@ class CheckFailed(Exception):
     """The input is readable, and is not what it was checked to be."""
 
 
+def label(path: str) -> str:
+    """A file as people are told of it."""
+    return "standard input" if path == "-" else path
+
+
 @contextmanager
-def about(name: str) -> Iterator[None]:
+def about(path: str) -> Iterator[None]:
     """Let the errors of this block name the file that they are about."""
     try:
         yield
     except (PatchLogError, CheckFailed) as error:
         if not hasattr(error, "__notes__"):
-            error.add_note(name)
+            error.add_note(label(path))
         raise
 
 
-def naming(name: str, items: Iterable[Item]) -> Iterator[Item]:
+def naming(path: str, items: Iterable[Item]) -> Iterator[Item]:
     """Let the errors of an iteration name the file that they are about."""
-    with about(name):
+    with about(path):
         yield from items
 
 
@@ -67,6 +72,9 @@ def run(command: click.Command, arguments: Sequence[str]) -> int:
         _flush()
     except click.exceptions.Exit as exit_:
         return exit_.exit_code
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        return MISUSED
     except click.ClickException as error:
         _say_usage(error)
         return MISUSED

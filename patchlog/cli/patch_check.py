@@ -13,7 +13,7 @@ from patchlog import patch
 from patchlog.cli.checks import Delimiting, check_delimiting, check_options, counted
 from patchlog.cli.files import reading, writing
 from patchlog.cli.options import FILE, common, delimiting, input_file, inspection, output, reading_options
-from patchlog.cli.outcome import CheckFailed, Session, about, naming
+from patchlog.cli.outcome import CheckFailed, Session, about, label, naming
 from patchlog.codec.options import Limits
 from patchlog.engine import PatchDecoder
 from patchlog.inspection import Detail
@@ -93,7 +93,9 @@ def validate(
                 expected_options = patch.read_options(options_file, strict=False)
             check_options(decoder.options, expected_options, options_file)
     if not session.is_quiet:
-        click.echo(f"{path} is valid: {counted(seen.operations, 'operation')} in {counted(seen.patches, 'patch')}")
+        click.echo(
+            f"{label(path)} is valid: {counted(seen.operations, 'operation')} in {counted(seen.patches, 'patch')}"
+        )
 
 
 @dataclass(slots=True)

@@ -22,7 +22,7 @@ from patchlog.cli.options import (
     output,
     reading_options,
 )
-from patchlog.cli.outcome import CheckFailed, Session, about, naming
+from patchlog.cli.outcome import CheckFailed, Session, about, label, naming
 from patchlog.codec.options import Limits
 from patchlog.comparison import first_difference, set_difference
 from patchlog.engine import RdfDecoder
@@ -110,7 +110,9 @@ def validate(
                 expected_options = rdf.read_options(options_file, strict=False)
             check_options(decoder.options, expected_options, options_file)
     if not session.is_quiet:
-        click.echo(f"{path} is valid: {counted(seen.statements, 'statement')} in {counted(seen.frames, 'frame')}")
+        click.echo(
+            f"{label(path)} is valid: {counted(seen.statements, 'statement')} in {counted(seen.frames, 'frame')}"
+        )
 
 
 @dataclass(slots=True)

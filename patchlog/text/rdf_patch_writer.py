@@ -25,7 +25,7 @@ from patchlog.text.terms import Iri, literal_term, parse_term
 __all__ = ["RdfPatchWriter"]
 
 _WORD: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
-_NODE: Final = re.compile(rf'"{STRING}"(?:\^\^{CANONICAL_IRI})?|(?P<iri><_:[^>]*>)|<[^<>]*>|(?P<label>_:[^ ]+)')
+_NODE: Final = re.compile(rf'"{STRING}"(?:\^\^{CANONICAL_IRI})?|(?P<iri><_:[^>]*>)|<[^<> ]*>|(?P<label>_:[^ ]*)')
 
 
 class RdfPatchWriter:

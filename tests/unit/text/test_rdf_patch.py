@@ -335,6 +335,7 @@ def test_rows_are_written_one_a_line_as_jena_writes_them(codec):
             NamespaceDelete("ex", "<a>"),
             Add("_:s", "<_:p>", '"_:o"^^<_:d>', "_:g"),
             Add('<<( _:s <p> "_:a )>>"@en )>>', "<p>", "<<( <s> <_:p> _:o )>>", None),
+            Add("<<( _:s _:p <<( _:a _: _:c )>> )>>", "<p>", "<o>"),
             Delete("<s:_:x>", "<p>", '"1"^^<http://www.w3.org/2001/XMLSchema#integer>', ""),
             TransactionCommit(),
             TransactionAbort(),
@@ -353,6 +354,7 @@ PD "ex" <g> .
 PD "ex" .
 A <_:s> <\u005F:p> "_:o"^^<_:d> <_:g> .
 A <<( <_:s> <p> "_:a )>>"@en )>> <p> <<( <s> <\u005F:p> <_:o> )>> .
+A <<( <_:s> <_:p> <<( <_:a> <_:> <_:c> )>> )>> <p> <o> .
 D <s:_:x> <p> "1"^^<http://www.w3.org/2001/XMLSchema#integer> .
 TC .
 TA .

@@ -1,6 +1,8 @@
 """What all tests share."""
 
+import os
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -10,12 +12,27 @@ settings.register_profile("patchlog", parent=settings(), deadline=None)
 settings.load_profile("patchlog")
 
 
-@pytest.fixture(scope="session", params=["patchlog.pure", "patchlog._native"])
+@pytest.fixture(scope="session", params=["patchlog.pure", "patchlog._native"], ids=["pure", "native"])
 def codec(request):
-    """Each implementation of the codec in turn; its names are those of `patchlog.engine`."""
+    """Each implementation of the codec in turn; its names are those of `patchlog.engine`.
+
+    The native one is skipped where it is not built, unless `PATCHLOG_REQUIRE_NATIVE=1` says that it has to be.
+    """
     try:
         return import_module(request.param)
     except ModuleNotFoundError as error:
-        if error.name != request.param:
+        if error.name != request.param or os.environ.get("PATCHLOG_REQUIRE_NATIVE") == "1":
             raise
         pytest.skip("the native codec is not built here")
+
+
+@pytest.fixture(scope="session")
+def both_codecs():
+    """Both implementations, to compare them."""
+    native = pytest.importorskip("patchlog._native", reason="the native codec is not built here")
+    return import_module("patchlog.pure"), native
+
+
+def pytest_configure(config):
+    folder = os.environ.get("PATCHLOG_SHARED")
+    config.shared_data = Path(folder) if folder else config.rootpath.parent / "shared"

@@ -103,10 +103,10 @@ class LookupWriter:
             entry_id = len(self._ids) + 1
         else:
             oldest = next(iter(self._ids), None)
-            if oldest is None or oldest in self.in_row:
-                raise UnsupportedOption(
-                    f"the {self._what} table is too small: a row needs more than {self._size} entries"
-                )
+            if oldest is None:
+                raise UnsupportedOption(f"the {self._what} table has size 0, so there can be no {self._what}s")
+            if oldest in self.in_row:
+                raise UnsupportedOption(f"the {self._what} table of {self._size} entries is too small for a row")
             entry_id = self._ids.pop(oldest)
         self._ids[text] = entry_id
         written_id = 0 if entry_id == self._last_id + 1 else entry_id

@@ -43,4 +43,4 @@ def counted(number: int, noun: str) -> str:
 
 
 def _text(value: Any) -> str:
-    return str(getattr(value, "name", value))
+    return repr(value) if isinstance(value, str) else str(getattr(value, "name", value))

@@ -83,6 +83,7 @@ def to_jelly(
         _assemble(session, inputs, to, delimited=output_delimited)
         return
     options = _output_options(formats, options_from, chosen, grouped=frame_per_input)
+    options.check_writable()
     if rows_per_frame is None:
         rows_per_frame = 0 if frame_per_input else DEFAULT_ROWS
     with writing(to, session, is_text=False) as write:
@@ -227,18 +228,20 @@ def transcode(
     """
     read_options = partial(rdf.read_options, limits=limits, strict=strict)
     inputs = [(path, *look_ahead(path, session, read_options)) for path in paths or [STANDARD]]
-    known = [options for _, options, _ in inputs]
+    known = [its for _, its, _ in inputs]
+    options = enough_for_all_rdf(known, chosen)
+    options.check_writable()
     converter = Converter(
         "jelly",
         "jelly",
         limits=limits,
         strict=strict,
         concatenated=True,
-        rdf_options=enough_for_all_rdf(known, chosen),
+        rdf_options=options,
         rows_per_frame=rows_per_frame or 0,
         keep_frames=rows_per_frame is None,
         output_delimited=output_delimited,
-        namespace_declarations=any(options.version >= NAMESPACES_VERSION for options in known),
+        namespace_declarations=any(its.version >= NAMESPACES_VERSION for its in known),
     )
     with writing(to, session, is_text=False) as write:
         for path, _, chunks in inputs:

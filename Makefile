@@ -9,7 +9,7 @@ PIP := $(PYTHON) -m pip --disable-pip-version-check --require-virtualenv
 CODEC_TESTS := tests/unit tests/conformance
 
 .DELETE_ON_ERROR:
-.PHONY: help setup demo serve test check format bench fuzz proto lock clean
+.PHONY: help setup demo serve test check format bench proto lock clean
 
 help: ## List the verbs
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile

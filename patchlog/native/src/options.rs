@@ -130,6 +130,9 @@ impl RdfOptions {
             }
         }
         options.stream_name = crate::text::utf8(name, strict)?.into_owned();
+        if !strict && !options.has_known_logical_type() {
+            options.logical_number = 0;
+        }
         Ok(options)
     }
 

@@ -21,6 +21,27 @@ pub enum Style {
 /// Text of a string field: checked, or repaired when the reader is lenient.
 #[inline(always)]
 pub fn utf8(bytes: &[u8], strict: bool) -> Result<Cow<'_, str>> {
+    if is_ascii(bytes) {
+        // SAFETY: ASCII is UTF-8.
+        return Ok(Cow::Borrowed(unsafe { std::str::from_utf8_unchecked(bytes) }));
+    }
+    any_utf8(bytes, strict)
+}
+
+/// As the standard one, without its set-up for long input: most strings here are short.
+#[inline(always)]
+fn is_ascii(bytes: &[u8]) -> bool {
+    let mut chunks = bytes.chunks_exact(8);
+    let mut any = 0u64;
+    for chunk in &mut chunks {
+        any |= u64::from_ne_bytes(chunk.try_into().unwrap_or_default());
+    }
+    let rest = chunks.remainder().iter().fold(0u8, |any, byte| any | byte);
+    any & 0x8080_8080_8080_8080 == 0 && rest < 0x80
+}
+
+#[inline(never)]
+fn any_utf8(bytes: &[u8], strict: bool) -> Result<Cow<'_, str>> {
     match std::str::from_utf8(bytes) {
         Ok(text) => Ok(Cow::Borrowed(text)),
         Err(_) if !strict => Ok(String::from_utf8_lossy(bytes)),

@@ -25,6 +25,11 @@ impl<'a> Fields<'a> {
         self.at >= self.data.len()
     }
 
+    /// How many bytes were read.
+    pub fn position(&self) -> usize {
+        self.at
+    }
+
     #[inline(always)]
     pub fn varint(&mut self) -> Result<u64> {
         match self.data.get(self.at) {

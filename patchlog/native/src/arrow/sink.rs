@@ -22,57 +22,80 @@ const NULL: i32 = -1;
 /// Distinct strings of a column and how to find them.
 struct Table {
     strings: Strings,
-    hashes: Vec<u64>,
-    buckets: Vec<i32>,
+    /// The hash of a string in the upper half, its index plus one in the lower; 0 is free. To look a string up that is new
+    /// then touches one cache line.
+    buckets: Vec<u64>,
 }
 
 impl Table {
     fn new() -> Self {
-        Table { strings: Strings::new(), hashes: Vec::new(), buckets: vec![NULL; 256] }
+        Table { strings: Strings::new(), buckets: vec![0; 256] }
     }
 
-    #[inline(always)]
     fn intern(&mut self, text: &[u8]) -> i32 {
-        let hash = hash_bytes(text);
+        self.strings.data.extend_from_slice(text);
+        self.intern_tail()
+    }
+
+    /// Where to write a string that `intern_tail` then takes.
+    #[inline(always)]
+    fn tail(&mut self) -> &mut Vec<u8> {
+        &mut self.strings.data
+    }
+
+    /// The index of the string at the end of the data, which is removed where it was there before.
+    #[inline(always)]
+    fn intern_tail(&mut self) -> i32 {
+        let start = self.strings.offsets.last().map_or(0, |&offset| offset as usize);
+        let text = &self.strings.data[start..];
+        let hash = hash_bytes(text) >> 32;
         let mask = self.buckets.len() - 1;
         let mut bucket = hash as usize & mask;
         loop {
-            let index = self.buckets[bucket];
-            if index == NULL {
+            let entry = self.buckets[bucket];
+            if entry == 0 {
                 break;
             }
-            if self.hashes[index as usize] == hash && self.strings.get(index as usize) == text {
-                return index;
+            let index = (entry as u32 - 1) as usize;
+            if entry >> 32 == hash && self.strings.get(index) == text {
+                self.strings.data.truncate(start);
+                return index as i32;
             }
             bucket = (bucket + 1) & mask;
         }
-        let index = self.strings.len() as i32;
-        self.strings.push(text);
-        self.hashes.push(hash);
-        self.buckets[bucket] = index;
-        if self.hashes.len() * 2 > self.buckets.len() {
+        let index = self.strings.len();
+        self.strings.offsets.push(self.strings.data.len() as i32);
+        self.buckets[bucket] = hash << 32 | (index as u64 + 1);
+        if self.strings.len() * 2 > self.buckets.len() {
             self.grow();
         }
-        index
+        index as i32
     }
 
+    #[inline(never)]
     fn grow(&mut self) {
         let size = self.buckets.len() * 4;
-        self.buckets.clear();
-        self.buckets.resize(size, NULL);
-        for (index, &hash) in self.hashes.iter().enumerate() {
-            let mut bucket = hash as usize & (size - 1);
-            while self.buckets[bucket] != NULL {
-                bucket = (bucket + 1) & (size - 1);
+        for entry in std::mem::replace(&mut self.buckets, vec![0; size]) {
+            if entry != 0 {
+                let mut bucket = (entry >> 32) as usize & (size - 1);
+                while self.buckets[bucket] != 0 {
+                    bucket = (bucket + 1) & (size - 1);
+                }
+                self.buckets[bucket] = entry;
             }
-            self.buckets[bucket] = index as i32;
         }
     }
 
     fn take_strings(&mut self) -> Strings {
-        self.hashes.clear();
-        self.buckets.fill(NULL);
-        std::mem::replace(&mut self.strings, Strings::new())
+        self.buckets.fill(0);
+        // As large as this batch: the next is likely to be so, too.
+        let next = Strings {
+            offsets: Vec::with_capacity(self.strings.offsets.len()),
+            data: Vec::with_capacity(self.strings.data.len()),
+        };
+        let taken = std::mem::replace(&mut self.strings, next);
+        self.strings.offsets.push(0);
+        taken
     }
 }
 
@@ -81,73 +104,125 @@ struct ColumnBuilder {
     table: Option<Table>,
     indexes: Vec<i32>,
     strings: Strings,
-    validity: Vec<u8>,
-    rows: usize,
+    /// Kept only once a null stands beside a value: most columns have one or the other.
+    validity: Option<Vec<u8>>,
+    /// Nulls at the begin of the batch, counted and not yet laid down.
+    leading_nulls: usize,
     null_count: usize,
+    batch_rows: usize,
 }
 
 impl ColumnBuilder {
-    fn new(is_dictionary: bool) -> Self {
+    fn new(is_dictionary: bool, batch_rows: usize) -> Self {
         ColumnBuilder {
             table: is_dictionary.then(Table::new),
             indexes: Vec::new(),
             strings: Strings::new(),
-            validity: Vec::new(),
-            rows: 0,
+            validity: None,
+            leading_nulls: 0,
             null_count: 0,
+            batch_rows,
         }
     }
 
     #[inline(always)]
+    fn rows(&self) -> usize {
+        if self.table.is_some() { self.indexes.len() } else { self.strings.len() }
+    }
+
+    /// Before a value: lay down the nulls that came before any, and mark the value as one where nulls are marked.
+    #[inline(always)]
+    fn before_value(&mut self) {
+        if self.leading_nulls > 0 {
+            self.lay_down_nulls();
+        }
+        if self.validity.is_some() {
+            self.mark(true);
+        }
+    }
+
+    #[inline(never)]
     fn mark(&mut self, is_valid: bool) {
-        // Bits are kept only once there is a null: most columns never have one.
-        if self.null_count > 0 || !is_valid {
-            if self.null_count == 0 {
-                self.validity.clear();
-                self.validity.resize(self.rows.div_ceil(8), 0xFF);
-                if self.rows % 8 != 0 {
-                    let last = self.rows / 8;
-                    self.validity[last] = (1 << (self.rows % 8)) - 1;
-                }
-            }
-            if self.rows % 8 == 0 {
-                self.validity.push(0);
+        let row = self.rows();
+        if let Some(validity) = &mut self.validity {
+            if row % 8 == 0 {
+                validity.push(0);
             }
             if is_valid {
-                self.validity[self.rows / 8] |= 1 << (self.rows % 8);
-            } else {
-                self.null_count += 1;
+                validity[row / 8] |= 1 << (row % 8);
             }
         }
-        self.rows += 1;
+    }
+
+    #[inline(never)]
+    fn lay_down_nulls(&mut self) {
+        let count = std::mem::take(&mut self.leading_nulls);
+        match &self.table {
+            Some(_) => self.indexes.resize(count, 0),
+            None => self.strings.offsets.resize(count + 1, 0),
+        }
+        self.validity = Some(vec![0; count.div_ceil(8)]);
+        self.null_count = count;
+    }
+
+    #[inline(always)]
+    fn push_index(&mut self, index: i32) {
+        self.before_value();
+        if self.indexes.capacity() == 0 {
+            self.indexes.reserve(self.batch_rows.min(1 << 16));
+        }
+        self.indexes.push(index);
     }
 
     #[inline(always)]
     fn push(&mut self, register: &Register) {
         match &self.table {
-            Some(_) => self.indexes.push(register.index),
-            None => self.strings.push(&register.text),
+            Some(_) => self.push_index(register.index),
+            None => {
+                self.before_value();
+                self.strings.push(&register.text);
+            }
         }
-        self.mark(true);
     }
 
     fn push_text(&mut self, text: &[u8]) {
         match &mut self.table {
             Some(table) => {
                 let index = table.intern(text);
-                self.indexes.push(index);
+                self.push_index(index);
             }
-            None => self.strings.push(text),
+            None => {
+                self.before_value();
+                self.strings.push(text);
+            }
         }
-        self.mark(true);
     }
 
+    #[inline(always)]
     fn push_null(&mut self) {
+        if self.rows() == 0 {
+            self.leading_nulls += 1;
+        } else {
+            self.push_null_after_value();
+        }
+    }
+
+    #[inline(never)]
+    fn push_null_after_value(&mut self) {
+        let rows = self.rows();
+        self.validity.get_or_insert_with(|| {
+            let mut bits = vec![0xFF; rows.div_ceil(8)];
+            if rows % 8 != 0 {
+                bits[rows / 8] = (1 << (rows % 8)) - 1;
+            }
+            bits
+        });
+        self.mark(false);
         match &self.table {
             Some(_) => self.indexes.push(0),
             None => self.strings.push(b""),
         }
-        self.mark(false);
+        self.null_count += 1;
     }
 
     fn bytes(&self) -> usize {
@@ -155,19 +230,20 @@ impl ColumnBuilder {
     }
 
     fn finish(&mut self) -> Column {
+        if self.leading_nulls > 0 {
+            self.lay_down_nulls();
+        }
         let values = match &mut self.table {
             Some(table) => {
                 let mut strings = table.take_strings();
                 if strings.len() == 0 && self.null_count > 0 {
-                    strings.push(b""); // an index of a null row must still be in range for some readers
+                    strings.push(b""); // the index of a null row must still be in range for some readers
                 }
                 Values::Dictionary { indexes: std::mem::take(&mut self.indexes), strings }
             }
             None => Values::Plain(std::mem::replace(&mut self.strings, Strings::new())),
         };
-        let null_count = std::mem::take(&mut self.null_count);
-        self.rows = 0;
-        Column { values, validity: (null_count > 0).then(|| std::mem::take(&mut self.validity)), null_count }
+        Column { values, validity: self.validity.take(), null_count: std::mem::take(&mut self.null_count) }
     }
 }
 
@@ -190,6 +266,10 @@ pub struct ArrowSink {
     /// Counts batches, so that indexes of the one before are not taken for those of this.
     epoch: u32,
     operation: ColumnBuilder,
+    /// Indexes of A and D in the dictionary of this batch, -1 where they are not there yet.
+    action_indexes: [i32; 2],
+    /// Index of the default graph in the dictionary of this batch, -1 where it is not there yet.
+    default_graph_index: i32,
     name: ColumnBuilder,
     terms: [ColumnBuilder; 4],
     registers: [Register; PLACES],
@@ -197,7 +277,6 @@ pub struct ArrowSink {
     rows: usize,
     pub batches: Vec<Arc<Batch>>,
     frame_begin: usize,
-    scratch: Vec<u8>,
 }
 
 impl ArrowSink {
@@ -207,15 +286,16 @@ impl ArrowSink {
             is_patch,
             batch_rows: batch_rows.max(1),
             epoch: 1,
-            operation: ColumnBuilder::new(is_dictionary),
-            name: ColumnBuilder::new(is_dictionary),
-            terms: std::array::from_fn(|_| ColumnBuilder::new(is_dictionary)),
+            operation: ColumnBuilder::new(is_dictionary, batch_rows),
+            action_indexes: [NULL; 2],
+            default_graph_index: NULL,
+            name: ColumnBuilder::new(is_dictionary, batch_rows),
+            terms: std::array::from_fn(|_| ColumnBuilder::new(is_dictionary, batch_rows)),
             registers: std::array::from_fn(|_| Register { text: Vec::new(), index: NULL }),
             graph_is_default: true,
             rows: 0,
             batches: Vec::new(),
             frame_begin: 0,
-            scratch: Vec::new(),
         }
     }
 
@@ -238,6 +318,8 @@ impl ArrowSink {
             return;
         }
         let mut columns = Vec::with_capacity(6);
+        self.action_indexes = [NULL; 2];
+        self.default_graph_index = NULL;
         if self.is_patch {
             columns.push(self.operation.finish());
             columns.push(self.name.finish());
@@ -264,16 +346,36 @@ impl ArrowSink {
         self.rows = 0;
     }
 
-    /// Put the text in `scratch` into a place.
+    /// Write a term into a place: `write` appends its text.
     #[inline(always)]
-    fn set_scratch(&mut self, place: Place) {
+    fn set(&mut self, place: Place, write: impl FnOnce(&mut Vec<u8>)) {
         let index = place as usize;
         if place == Place::Graph {
             self.graph_is_default = false;
         }
         match self.terms.get_mut(index).and_then(|column| column.table.as_mut()) {
-            Some(table) => self.registers[index].index = table.intern(&self.scratch),
-            None => std::mem::swap(&mut self.registers[index].text, &mut self.scratch),
+            Some(table) => {
+                write(table.tail());
+                self.registers[index].index = table.intern_tail();
+            }
+            None => {
+                let text = &mut self.registers[index].text;
+                text.clear();
+                write(text);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn push_action(&mut self, action: Action) {
+        let known = self.action_indexes[action as usize];
+        if known >= 0 {
+            self.operation.push_index(known);
+            return;
+        }
+        self.operation.push_text(if action == Action::Add { b"A" } else { b"D" });
+        if let Some(&index) = self.operation.indexes.last() {
+            self.action_indexes[action as usize] = index;
         }
     }
 
@@ -282,7 +384,12 @@ impl ArrowSink {
         if !has_graph {
             self.terms[3].push_null();
         } else if self.graph_is_default {
-            self.terms[3].push_text(b"");
+            if self.default_graph_index >= 0 {
+                self.terms[3].push_index(self.default_graph_index);
+            } else {
+                self.terms[3].push_text(b"");
+                self.default_graph_index = self.terms[3].indexes.last().copied().unwrap_or(NULL);
+            }
         } else {
             self.terms[3].push(&self.registers[3]);
         }
@@ -348,37 +455,31 @@ impl Sink for ArrowSink {
 
     #[inline(always)]
     fn plain_iri(&mut self, place: Place, iri: &str) -> Result<()> {
-        self.scratch.clear();
-        push_iri(&mut self.scratch, Style::Canonical, "", iri);
-        self.set_scratch(place);
+        self.set(place, |out| push_iri(out, Style::Canonical, "", iri));
         Ok(())
     }
 
     #[inline(always)]
     fn blank_node(&mut self, place: Place, label: &str) -> Result<()> {
-        self.scratch.clear();
-        push_blank_node(&mut self.scratch, Style::Canonical, label);
-        self.set_scratch(place);
+        self.set(place, |out| push_blank_node(out, Style::Canonical, label));
         Ok(())
     }
 
     #[inline(always)]
     fn literal(&mut self, place: Place, lexical: &str, kind: LiteralKind<'_, Vec<u8>>) -> Result<()> {
-        self.scratch.clear();
-        push_lexical(&mut self.scratch, lexical);
-        match kind {
-            LiteralKind::Plain => {}
-            LiteralKind::Language(language) => push_language(&mut self.scratch, language),
-            LiteralKind::Typed(suffix) => self.scratch.extend_from_slice(suffix),
-        }
-        self.set_scratch(place);
+        self.set(place, |out| {
+            push_lexical(out, lexical);
+            match kind {
+                LiteralKind::Plain => {}
+                LiteralKind::Language(language) => push_language(out, language),
+                LiteralKind::Typed(suffix) => out.extend_from_slice(suffix),
+            }
+        });
         Ok(())
     }
 
     fn quoted_triple(&mut self, place: Place, triple: &QuotedTriple) -> Result<()> {
-        self.scratch.clear();
-        push_quoted(&mut self.scratch, Style::Canonical, triple);
-        self.set_scratch(place);
+        self.set(place, |out| push_quoted(out, Style::Canonical, triple));
         Ok(())
     }
 
@@ -390,7 +491,7 @@ impl Sink for ArrowSink {
     #[inline(always)]
     fn statement(&mut self, action: Action, has_graph: bool) -> Result<()> {
         if self.is_patch {
-            self.operation.push_text(if action == Action::Add { b"A" } else { b"D" });
+            self.push_action(action);
             self.name.push_null();
         }
         for place in &STATEMENT_PLACES[..3] {

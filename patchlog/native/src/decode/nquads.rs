@@ -89,8 +89,8 @@ impl<'a> Cursor<'a> {
         }
         let start = self.at + 2;
         let mut end = start;
-        while bytes.get(end).is_some_and(|&byte| is_label_byte(byte) || byte == b'\\') {
-            end += 1;
+        while let Some(size) = piece_size(bytes, end, is_label_byte) {
+            end += size;
         }
         // A label may hold dots, but not at its end: that one ends the statement.
         while end > start && bytes[end - 1] == b'.' {
@@ -138,14 +138,31 @@ impl<'a> Cursor<'a> {
         let start = self.at + 1;
         let bytes = self.text.as_bytes();
         let mut end = start;
-        while bytes.get(end).is_some_and(|&byte| is_language_byte(byte) || byte == b'\\') {
-            end += 1;
+        while let Some(size) = piece_size(bytes, end, is_language_byte) {
+            end += size;
         }
         if end == start {
             return Err(invalid_syntax("a language tag is empty"));
         }
         self.at = end;
         Ok(&self.text[start..end])
+    }
+}
+
+/// The size of what may stand at `at` in a label or language tag: a byte, or an escape by code; None behind its end.
+#[inline(always)]
+fn piece_size(bytes: &[u8], at: usize, is_plain: impl Fn(u8) -> bool) -> Option<usize> {
+    match *bytes.get(at)? {
+        b'\\' => {
+            let digits = match bytes.get(at + 1)? {
+                b'u' => 4,
+                b'U' => 8,
+                _ => return None,
+            };
+            let code = bytes.get(at + 2..at + 2 + digits)?;
+            code.iter().all(u8::is_ascii_hexdigit).then_some(2 + digits)
+        }
+        byte => is_plain(byte).then_some(1),
     }
 }
 

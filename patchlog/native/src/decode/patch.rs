@@ -4,7 +4,7 @@ use crate::decode::frames::{FrameSplitter, Split};
 use crate::decode::rdf::{
     Reading, before_options, changed_options, empty_row, no_options, split_row, too_many_rows,
 };
-use crate::decode::terms::{RawTerm, TermReader, split_statement};
+use crate::decode::terms::{RawTerm, Statement, TermReader};
 use crate::fault::{Result, invalid_term, transaction_error, unexpected_row};
 use crate::options::{PatchOptions, StatementType, StreamType};
 use crate::sink::{Action, Place, STATEMENT_PLACES, Sink, Stream, Transaction};
@@ -206,13 +206,11 @@ impl<S: Sink> PatchState<S> {
     #[inline(always)]
     fn statement(&mut self, action: Action, content: &[u8], sink: &mut S) -> Result<()> {
         let Some(terms) = &mut self.terms else { return Err(before_options()) };
-        let raw = split_statement(content)?;
-        for place in [Place::Subject, Place::Predicate, Place::Object] {
-            terms.set(sink, place, raw[place as usize])?;
-        }
+        let raw = Statement::split(content)?;
+        terms.set_triple(sink, &raw)?;
         let mut has_graph = self.statement_type == StatementType::Quads;
         if has_graph {
-            has_graph = set_graph(terms, sink, raw[3], self.reading.strict)?;
+            has_graph = set_graph(terms, sink, raw.term(Place::Graph), self.reading.strict)?;
         }
         terms.count(&STATEMENT_PLACES[..if has_graph { 4 } else { 3 }])?;
         sink.statement(action, has_graph)

@@ -1,7 +1,7 @@
 //! Jelly-RDF: frames to registers. The rules and their order are those of docs/protocol.md.
 
 use crate::decode::frames::{FrameSplitter, Split};
-use crate::decode::terms::{RawTerm, TermReader, split_statement, split_triple};
+use crate::decode::terms::{RawTerm, Statement, TermReader};
 use crate::fault::{Result, invalid_term, limit_exceeded, unexpected_row, unsupported};
 use crate::options::{Limits, Physical, RdfOptions};
 use crate::sink::{Action, Place, STATEMENT_PLACES, Sink, Stream};
@@ -32,6 +32,18 @@ struct RdfState<S: Sink> {
 /// The kind of a row (its field number, 0 where none of the known fields is set) and its content.
 #[inline(always)]
 pub fn split_row(data: &[u8], known: u32) -> Result<(u32, &[u8])> {
+    // Nearly always: one field, with a tag and a length of one byte each.
+    if let [tag, length, content @ ..] = data {
+        let field = u32::from(tag >> 3);
+        if tag & 0x87 == LENGTH && content.len() == *length as usize && *length < 0x80 && known & (1 << field) != 0 {
+            return Ok((field, content));
+        }
+    }
+    split_any_row(data, known)
+}
+
+#[inline(never)]
+fn split_any_row(data: &[u8], known: u32) -> Result<(u32, &[u8])> {
     let mut row = (0, &data[..0]);
     let mut fields = Fields::new(data);
     while !fields.is_done() {
@@ -231,10 +243,7 @@ impl<S: Sink> RdfState<S> {
             Physical::Graphs => return Err(unexpected_row("a triple row outside a graph")),
         };
         let Some(terms) = &mut self.terms else { return Err(before_options()) };
-        let raw = split_triple(content)?;
-        for place in [Place::Subject, Place::Predicate, Place::Object] {
-            terms.set(sink, place, raw[place as usize])?;
-        }
+        terms.set_triple(sink, &Statement::split(content)?)?;
         terms.count(&STATEMENT_PLACES[..if has_graph { 4 } else { 3 }])?;
         sink.statement(Action::Add, has_graph)
     }
@@ -245,10 +254,9 @@ impl<S: Sink> RdfState<S> {
             return Err(unexpected_row("a quad row in a stream that is not of quads"));
         }
         let Some(terms) = &mut self.terms else { return Err(before_options()) };
-        let raw = split_statement(content)?;
-        for place in STATEMENT_PLACES {
-            terms.set(sink, place, raw[place as usize])?;
-        }
+        let statement = Statement::split(content)?;
+        terms.set_triple(sink, &statement)?;
+        terms.set(sink, Place::Graph, statement.term(Place::Graph))?;
         terms.count(&STATEMENT_PLACES)?;
         sink.statement(Action::Add, true)
     }

@@ -314,7 +314,7 @@ impl<S: Sink> RdfPatchReader<S> {
                 self.dot_may_follow = false;
                 Ok(())
             }
-            None => Err(invalid_syntax("a row begins with A, D, H, PA, PD, TX, TC, TA or Z")),
+            None => Err(no_row_begins()),
         }
     }
 
@@ -462,6 +462,10 @@ impl<S: Sink> RdfPatchReader<S> {
             }
             b'"' | b'\'' => {
                 if rest.starts_with(&[first; 3]) {
+                    if self.keyword.is_none() {
+                        // Begun here it would hide the rows that follow.
+                        return Err(no_row_begins());
+                    }
                     cursor.at += 3;
                     let long = LongString { quote: first, raw: String::new() };
                     match self.long_string_part(long, cursor)? {
@@ -578,6 +582,11 @@ impl<S: Sink> RdfPatchReader<S> {
 
 fn typed(iri: String) -> OwnedKind {
     if iri == XSD_STRING { OwnedKind::Plain } else { OwnedKind::Typed(iri) }
+}
+
+#[cold]
+fn no_row_begins() -> Box<Fault> {
+    invalid_syntax("a row begins with A, D, H, PA, PD, TX, TC, TA or Z")
 }
 
 #[cold]

@@ -68,26 +68,99 @@ impl<'a> RawTerm<'a> {
     }
 }
 
-/// The terms of an RdfTriple or RdfQuad message.
+/// The terms of an RdfTriple or RdfQuad message, found but not looked into.
+pub struct Statement<'a> {
+    data: &'a [u8],
+    /// Field numbers, 0 where the place is not set.
+    fields: [u8; 4],
+    starts: [u32; 4],
+    ends: [u32; 4],
+}
+
+impl<'a> Statement<'a> {
+    #[inline(always)]
+    pub fn split(data: &'a [u8]) -> Result<Self> {
+        let mut statement = Statement { data, fields: [0; 4], starts: [0; 4], ends: [0; 4] };
+        let mut at = 0;
+        // Nearly always: a tag and a length of one byte each.
+        while let [tag, length, ..] = data[at..] {
+            let field = tag >> 3;
+            let end = at + 2 + length as usize;
+            if tag & 0x87 != LENGTH || field == 0 || length >= 0x80 || end > data.len() {
+                return statement.split_slowly(at);
+            }
+            let place = ((field - 1) >> 2) as usize & 3;
+            statement.fields[place] = field;
+            statement.starts[place] = at as u32 + 2;
+            statement.ends[place] = end as u32;
+            at = end;
+        }
+        if at < data.len() { statement.split_slowly(at) } else { Ok(statement) }
+    }
+
+    #[inline(never)]
+    fn split_slowly(mut self, from: usize) -> Result<Self> {
+        let mut fields = Fields::new(&self.data[from..]);
+        while !fields.is_done() {
+            let (field, wire_type) = fields.tag()?;
+            if wire_type != LENGTH || field > 16 {
+                fields.skip(wire_type)?;
+                continue;
+            }
+            let length = fields.bytes()?.len();
+            let place = (field as usize - 1) / 4;
+            let end = from + fields.position();
+            self.fields[place] = field as u8;
+            self.starts[place] = (end - length) as u32;
+            self.ends[place] = end as u32;
+        }
+        Ok(self)
+    }
+
+    #[inline(always)]
+    pub fn term(&self, place: Place) -> RawTerm<'a> {
+        let index = place as usize;
+        let field = self.fields[index];
+        if field == 0 {
+            return RawTerm::Unset;
+        }
+        let data = &self.data[self.starts[index] as usize..self.ends[index] as usize];
+        let kind = u32::from((field - 1) & 3) + 1;
+        if index == 3 { RawTerm::of_graph_kind(kind, data) } else { RawTerm::of_kind(kind, data) }
+    }
+}
+
+/// The prefix id and the name id of an IRI message, as they stand.
 #[inline(always)]
-pub fn split_statement(data: &[u8]) -> Result<[RawTerm<'_>; 4]> {
-    let mut terms = [RawTerm::Unset; 4];
+fn split_iri(data: &[u8]) -> Result<(u32, u32)> {
+    const PREFIX: u8 = 1 << 3;
+    const NAME: u8 = 2 << 3;
+    // The layouts of nearly all IRIs, before the general one.
+    match *data {
+        [] => Ok((0, 0)),
+        [NAME, name @ ..0x80] => Ok((0, u32::from(name))),
+        [NAME, low, high @ ..0x80] if low >= 0x80 => Ok((0, u32::from(low & 0x7F) | u32::from(high) << 7)),
+        [PREFIX, prefix @ ..0x80] => Ok((u32::from(prefix), 0)),
+        [PREFIX, prefix @ ..0x80, NAME, name @ ..0x80] => Ok((u32::from(prefix), u32::from(name))),
+        [PREFIX, prefix @ ..0x80, NAME, low, high @ ..0x80] if low >= 0x80 => {
+            Ok((u32::from(prefix), u32::from(low & 0x7F) | u32::from(high) << 7))
+        }
+        _ => split_any_iri(data),
+    }
+}
+
+#[inline(never)]
+fn split_any_iri(data: &[u8]) -> Result<(u32, u32)> {
+    let mut ids = (0, 0);
     let mut fields = Fields::new(data);
     while !fields.is_done() {
-        let (field, wire_type) = fields.tag()?;
-        if wire_type != LENGTH || field > 16 {
-            fields.skip(wire_type)?;
-            continue;
-        }
-        let value = fields.bytes()?;
-        let kind = (field - 1) % 4 + 1;
-        if field <= 12 {
-            terms[((field - 1) / 4) as usize] = RawTerm::of_kind(kind, value);
-        } else {
-            terms[3] = RawTerm::of_graph_kind(kind, value);
+        match fields.tag()? {
+            (1, VARINT) => ids.0 = fields.varint()? as u32,
+            (2, VARINT) => ids.1 = fields.varint()? as u32,
+            (_, wire_type) => fields.skip(wire_type)?,
         }
     }
-    Ok(terms)
+    Ok(ids)
 }
 
 enum RawKind<'a> {
@@ -231,16 +304,7 @@ impl<S: Sink> TermReader<S> {
     /// Resolve the ids of an IRI message to table indexes: the name's, and the prefix's plus one (0 is the empty prefix).
     #[inline(always)]
     fn iri_ids(&mut self, data: &[u8]) -> Result<(usize, u32)> {
-        let mut prefix_id = 0;
-        let mut name_id = 0;
-        let mut fields = Fields::new(data);
-        while !fields.is_done() {
-            match fields.tag()? {
-                (1, VARINT) => prefix_id = fields.varint()? as u32,
-                (2, VARINT) => name_id = fields.varint()? as u32,
-                (_, wire_type) => fields.skip(wire_type)?,
-            }
-        }
+        let (mut prefix_id, name_id) = split_iri(data)?;
         let name_id = if name_id == 0 { self.last_name.wrapping_add(1) } else { name_id };
         self.last_name = name_id;
         let index = name_id.wrapping_sub(1) as usize;
@@ -360,6 +424,14 @@ impl<S: Sink> TermReader<S> {
         Ok(Some(&mut self.datatypes[(id - 1) as usize]).filter(|datatype| datatype.iri.is_some()))
     }
 
+    /// Set the registers of subject, predicate and object. Written out, so that each place is known where it is compiled.
+    #[inline(always)]
+    pub fn set_triple(&mut self, sink: &mut S, statement: &Statement<'_>) -> Result<()> {
+        self.set(sink, Place::Subject, statement.term(Place::Subject))?;
+        self.set(sink, Place::Predicate, statement.term(Place::Predicate))?;
+        self.set(sink, Place::Object, statement.term(Place::Object))
+    }
+
     /// Set a register from a term, or leave it where the term is not set and may be repeated.
     #[inline(always)]
     pub fn set(&mut self, sink: &mut S, place: Place, term: RawTerm<'_>) -> Result<()> {
@@ -418,12 +490,12 @@ impl<S: Sink> TermReader<S> {
                 self.max_depth
             )));
         }
-        let [subject, predicate, object, _] = split_triple(data)?;
+        let statement = Statement::split(data)?;
         Ok(QuotedTriple {
             terms: [
-                self.owned(subject, Place::Subject, depth, size)?,
-                self.owned(predicate, Place::Predicate, depth, size)?,
-                self.owned(object, Place::Object, depth, size)?,
+                self.owned(statement.term(Place::Subject), Place::Subject, depth, size)?,
+                self.owned(statement.term(Place::Predicate), Place::Predicate, depth, size)?,
+                self.owned(statement.term(Place::Object), Place::Object, depth, size)?,
             ],
         })
     }
@@ -525,13 +597,6 @@ impl<S: Sink> TermReader<S> {
     pub fn utf8<'a>(&self, bytes: &'a [u8]) -> Result<std::borrow::Cow<'a, str>> {
         utf8(bytes, self.strict)
     }
-}
-
-/// As `split_statement`, for a message that has no graph: its fields 13 and up are unknown.
-pub fn split_triple(data: &[u8]) -> Result<[RawTerm<'_>; 4]> {
-    let mut terms = split_statement(data)?;
-    terms[3] = RawTerm::Unset;
-    Ok(terms)
 }
 
 #[cold]

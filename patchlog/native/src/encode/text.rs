@@ -204,6 +204,9 @@ impl Sink for TextSink {
         if self.format != TextFormat::RdfPatch || !is_wanted {
             return Ok(());
         }
+        if action == Action::Add && !has_iri {
+            return Err(invalid_term("a namespace is added without an IRI"));
+        }
         if !self.begin_row(if action == Action::Add { b"PA " } else { b"PD " })? {
             return Ok(());
         }

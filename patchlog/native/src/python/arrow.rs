@@ -3,7 +3,6 @@
 use std::ffi::CStr;
 use std::sync::Arc;
 
-use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyTuple};
 
@@ -246,7 +245,8 @@ impl ArrowInput {
             // SAFETY: as above.
             return unsafe { Ok(ArrowInput::Stream(take_struct(&stream, STREAM, ArrowArrayStream::empty())?)) };
         }
-        Err(PyTypeError::new_err("expected Arrow data: an object with __arrow_c_array__ or __arrow_c_stream__"))
+        let reason = format!("a {} does not offer the Arrow PyCapsule interface", object.get_type().name()?);
+        Err(usage_error(reason).into_py(object.py()))
     }
 
     fn read(mut self, encoder: &mut (dyn BatchEncoder + Send)) -> Result<()> {

@@ -250,6 +250,25 @@ impl Sink for RdflibSink {
     }
 }
 
+/// Python's garbage collector, paused: it would look through all terms again and again while they are made.
+struct PausedCollector(bool);
+
+impl PausedCollector {
+    fn new(_py: Python<'_>) -> Self {
+        // SAFETY: the interpreter is held.
+        PausedCollector(unsafe { ffi::PyGC_Disable() } == 1)
+    }
+}
+
+impl Drop for PausedCollector {
+    fn drop(&mut self) {
+        if self.0 {
+            // SAFETY: the interpreter is still held: the value does not leave the method that made it.
+            unsafe { ffi::PyGC_Enable() };
+        }
+    }
+}
+
 struct DecoderState {
     source: Box<dyn Source<RdflibSink> + Send>,
     sink: RdflibSink,
@@ -275,6 +294,9 @@ impl RdflibDecoder {
         delimited: Option<bool>,
     ) -> PyResult<Self> {
         let format = SourceFormat::of(source).or_raise(py)?;
+        if format.is_patch() {
+            return Err(is_patch().into_py(py));
+        }
         let reading = reading_from(limits, strict, concatenated, delimited)?;
         Ok(RdflibDecoder(Guarded::new(DecoderState { source: format.open(reading), sink: RdflibSink::new(py)? })))
     }
@@ -286,6 +308,7 @@ impl RdflibDecoder {
 
     #[pyo3(signature = (data, /))]
     fn feed<'py>(&self, py: Python<'py>, data: &[u8]) -> PyResult<Bound<'py, PyList>> {
+        let _paused = PausedCollector::new(py);
         self.0.with(py, |state| {
             state.source.feed(data, &mut state.sink, &ALL_FRAMES)?;
             Ok(PyList::new(py, state.sink.output.drain(..))?)
@@ -293,6 +316,7 @@ impl RdflibDecoder {
     }
 
     fn finish<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let _paused = PausedCollector::new(py);
         self.0.with(py, |state| {
             state.source.finish(&mut state.sink, &ALL_FRAMES)?;
             Ok(PyList::new(py, state.sink.output.drain(..))?)

@@ -8,7 +8,7 @@ from patchlog.codec.fields import length_field, string_field
 from patchlog.codec.frame_writer import FrameWriter, RowKind
 from patchlog.codec.option_messages import write_patch_options
 from patchlog.codec.options import PatchOptions, StatementType
-from patchlog.codec.term_messages import HEADER_VALUE, NAMESPACE_GRAPH
+from patchlog.codec.term_messages import GRAPH, HEADER_VALUE, NAMESPACE_GRAPH, OBJECT, PREDICATE, SUBJECT
 from patchlog.codec.term_writer import LookupRows, TermWriter
 from patchlog.errors import InvalidTerm
 from patchlog.model import (
@@ -45,6 +45,7 @@ class OperationWriter:
     """Writes operations as rows with the lookup entries that they need, beginning with the options row."""
 
     def __init__(self, options: PatchOptions, frames: FrameWriter, *, begins_explicitly: bool = False) -> None:
+        self._may_repeat_statement = self._may_repeat_namespace = not begins_explicitly
         self._has_graphs = options.statement_type == StatementType.QUADS
         self._frames = frames
         self._frames.add(_OPTIONS.row(write_patch_options(options)))
@@ -77,12 +78,18 @@ class OperationWriter:
                 return _PUNCTUATION.row(b"")
 
     def _statement(self, subject: Term, predicate: Term, object: Term, graph: Term | None) -> bytes:
+        if not self._may_repeat_statement:
+            self._may_repeat_statement = True
+            self._terms.forget_last_terms(SUBJECT, PREDICATE, OBJECT, GRAPH)
         if self._has_graphs:
             return self._terms.quad(subject, predicate, object, graph or DEFAULT_GRAPH)
         self._refuse_named(graph)
         return self._terms.triple(subject, predicate, object)
 
     def _namespace(self, name: str, iri: Term | None, graph: Term | None) -> bytes:
+        if not self._may_repeat_namespace:
+            self._may_repeat_namespace = True
+            self._terms.forget_last_terms(GRAPH)
         message = string_field(1, name)
         if iri is not None:
             message += length_field(2, self._terms.iri(iri))

@@ -29,6 +29,7 @@ from patchlog.codec.term_messages import (
     SUBJECT,
     Kind,
     Oneof,
+    Place,
 )
 from patchlog.errors import InvalidTerm
 from patchlog.model import DEFAULT_GRAPH, Term
@@ -82,6 +83,11 @@ class TermWriter:
         self._names.in_row.clear()
         self._prefixes.in_row.clear()
         self._datatypes.in_row.clear()
+
+    def forget_last_terms(self, *places: Place) -> None:
+        """Repeat no term in these places next time."""
+        for place in places:
+            self._last_terms[place] = None
 
     def triple(self, subject: Term, predicate: Term, object: Term) -> bytes:
         """Write an RdfTriple, or an RdfQuad without graph."""

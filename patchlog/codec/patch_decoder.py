@@ -11,6 +11,7 @@ from patchlog.codec.option_messages import read_patch_options
 from patchlog.codec.options import PatchOptions, StatementType, StreamType
 from patchlog.codec.stream_decoder import MessageReader, StreamDecoder
 from patchlog.codec.term_messages import NAMESPACE_GRAPH, find_terms
+from patchlog.codec.term_reader import TermReader
 from patchlog.errors import InvalidTerm, TransactionError
 from patchlog.model import (
     Add,
@@ -61,10 +62,12 @@ class PatchDecoder(StreamDecoder[PatchOptions, Operation]):
         _HEADER: "header",
         _PUNCTUATION: "punctuation",
     }
-    _GRAPH_MAY_BE_MISSING = True
 
     def _read_options(self, data: bytes, start: int, end: int) -> PatchOptions:
         return read_patch_options(data, start, end)
+
+    def _new_terms(self, options: PatchOptions) -> TermReader:
+        return TermReader(options, self._limits, strict=self._strict, graph_may_be_missing=not self._strict)
 
     def _taken_over(self, known: PatchOptions, options: PatchOptions) -> PatchOptions:
         return replace(options.with_tables(known.tables), stream_type=known.stream_type)

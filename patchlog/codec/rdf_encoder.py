@@ -15,7 +15,7 @@ from patchlog.codec.term_writer import LookupRows, TermWriter
 from patchlog.errors import InvalidTerm
 from patchlog.model import DEFAULT_GRAPH, Statement, Term
 
-__all__ = ["RdfEncoder"]
+__all__ = ["RDF_LOOKUPS", "RdfEncoder"]
 
 _OPTIONS: Final = RowKind(1)
 _TRIPLE: Final = RowKind(2)
@@ -23,7 +23,7 @@ _QUAD: Final = RowKind(3)
 _GRAPH_START: Final = RowKind(4)
 _GRAPH_END: Final = RowKind(5)
 _NAMESPACE: Final = RowKind(6)
-_LOOKUPS: Final = LookupRows(name=RowKind(9), prefix=RowKind(10), datatype=RowKind(11))
+RDF_LOOKUPS: Final = LookupRows(name=RowKind(9), prefix=RowKind(10), datatype=RowKind(11))
 
 _METADATA_FIELD: Final = 15
 _NAMESPACES_VERSION: Final = 2
@@ -45,8 +45,8 @@ class RdfEncoder:
         options.check_writable()
         self._writes_namespaces = namespace_declarations
         self._frames = FrameWriter(rows_per_frame=rows_per_frame, delimited=delimited)
-        self._frames.add(_OPTIONS.row(write_rdf_options(options)))
-        self._terms = TermWriter(options, _LOOKUPS, self._frames.add)
+        self._frames.add(_OPTIONS.row(self._options_message(options)))
+        self._terms = self._new_terms(options)
         self._open_graph: Term | None = None
         match options.physical_type:
             case PhysicalType.TRIPLES:
@@ -93,6 +93,12 @@ class RdfEncoder:
         if not self._frames.is_empty:
             self._frames.end_frame()
         return self._frames.take()
+
+    def _options_message(self, options: RdfOptions) -> bytes:
+        return write_rdf_options(options)
+
+    def _new_terms(self, options: RdfOptions) -> TermWriter:
+        return TermWriter(options, RDF_LOOKUPS, self._frames.add)
 
     def _write_triple(self, subject: Term, predicate: Term, object: Term, graph: Term | None = None) -> None:
         if graph:

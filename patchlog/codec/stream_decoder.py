@@ -41,9 +41,6 @@ class StreamDecoder(ABC, Generic[_Options, _Result]):
     _ROW_KINDS: ClassVar[Mapping[int, str]]
     """Every kind of row that the format knows, by tag."""
 
-    _GRAPH_MAY_BE_MISSING: ClassVar = False
-    """Whether lenient reading takes a graph that repeats nothing as None."""
-
     def __init__(
         self,
         *,
@@ -145,20 +142,15 @@ class StreamDecoder(ABC, Generic[_Options, _Result]):
         options = self._read_options(data, start, end)
         known = self._options
         if known is None or (self._concatenated and self._row == 0):
-            options.check_readable(self._limits, strict=self._strict)
-            self._terms = TermReader(
-                options,
-                self._limits,
-                strict=self._strict,
-                graph_may_be_missing=self._GRAPH_MAY_BE_MISSING and not self._strict,
-            )
+            self._check_readable(options)
+            self._terms = self._new_terms(options)
             self._begin_stream()
         elif self._strict:
             if options != known:
                 raise UnsupportedOption("the options differ from those that the stream began with")
             return
         else:
-            options.check_readable(self._limits, strict=False)
+            self._check_readable(options)
             options = self._taken_over(known, options)
             self._terms.declare(options)
         self._options = options
@@ -167,6 +159,12 @@ class StreamDecoder(ABC, Generic[_Options, _Result]):
             **self._readers_for(options),
             _OPTIONS: self._read_options_row,
         }
+
+    def _check_readable(self, options: _Options) -> None:
+        options.check_readable(self._limits, strict=self._strict)
+
+    def _new_terms(self, options: _Options) -> TermReader:
+        return TermReader(options, self._limits, strict=self._strict)
 
     def _refuse_all(self, where: str) -> dict[int, MessageReader]:
         return {tag: _refusal(f"a {kind} row {where}") for tag, kind in self._ROW_KINDS.items()}

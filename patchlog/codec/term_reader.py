@@ -52,6 +52,8 @@ class TermReader:
     bytes of the texts in it. Sizes are counted against the limit of the frame: by the caller where it is given one.
     """
 
+    _read_literal = staticmethod(read_literal)
+
     def __init__(
         self, options: RdfOptions | PatchOptions, limits: Limits, *, strict: bool, graph_may_be_missing: bool = False
     ) -> None:
@@ -96,18 +98,16 @@ class TermReader:
 
     def name_entry(self, data: bytes, start: int, end: int) -> None:
         """Read an RdfNameEntry."""
-        entry_id, value = read_entry(data, start, end)
-        self._names.define(entry_id, Name(self.text(value)))
+        entry_id, text = self._entry(data, start, end)
+        self._names.define(entry_id, Name(text))
 
     def prefix_entry(self, data: bytes, start: int, end: int) -> None:
         """Read an RdfPrefixEntry."""
-        entry_id, value = read_entry(data, start, end)
-        self._prefixes.define(entry_id, self.text(value))
+        self._prefixes.define(*self._entry(data, start, end))
 
     def datatype_entry(self, data: bytes, start: int, end: int) -> None:
         """Read an RdfDatatypeEntry."""
-        entry_id, value = read_entry(data, start, end)
-        iri = self.text(value)
+        entry_id, iri = self._entry(data, start, end)
         closing = '"' if iri == XSD_STRING else f'"^^{iri_term(iri)}'
         self._datatypes.define(entry_id, (closing, len(iri.encode())))
 
@@ -169,11 +169,22 @@ class TermReader:
         self._last_terms[GRAPH], self._last_sizes[GRAPH] = graph
         return graph
 
+    def _entry(self, data: bytes, start: int, end: int) -> tuple[int, str]:
+        entry_id, value = read_entry(data, start, end)
+        return entry_id, self.text(value)
+
     def _take(self, data: bytes, start: int, end: int, fields: TermFields, places: tuple[Place, ...]) -> None:
         """Read the terms of a statement into the last terms."""
-        for place, kind, term_start, term_end in _with_unset(find_terms(data, start, end, fields), places):
+        for place, kind, term_start, term_end in self._find(data, start, end, fields, places):
             taken = self._repeated(place) if kind == UNSET else self._term(data, place, kind, term_start, term_end)
             self._last_terms[place], self._last_sizes[place] = taken
+
+    def _find(
+        self, data: bytes, start: int, end: int, fields: TermFields, places: tuple[Place, ...]
+    ) -> list[FoundTerm]:
+        """Find the terms of a statement, and an unset one for each place that has none."""
+        by_place = {term[0]: term for term in find_terms(data, start, end, fields)}
+        return [by_place.get(place, (place, UNSET, 0, 0)) for place in places]
 
     def _take_ordered(self, data: bytes, position: int, end: int, fields: TermFields) -> bool:
         """Do as `_take`, in one go, where the terms lie in the order of their places; return whether they do.
@@ -239,7 +250,7 @@ class TermReader:
         return term, size
 
     def _literal(self, data: bytes, start: int, end: int) -> tuple[Term, int]:
-        value, language_tag, datatype_id = read_literal(data, start, end)
+        value, language_tag, datatype_id = self._read_literal(data, start, end)
         lexical = self.text(value)
         closing, size = '"', _utf8_size(lexical)
         if datatype_id is not None:
@@ -266,9 +277,7 @@ class TermReader:
             )
         triple_size = 0
         separator = "<<( "
-        for place, kind, term_start, term_end in _with_unset(
-            find_terms(data, start, end, TRIPLE_FIELDS), _TRIPLE_PLACES
-        ):
+        for place, kind, term_start, term_end in self._find(data, start, end, TRIPLE_FIELDS, _TRIPLE_PLACES):
             pieces.append(separator)
             separator = " "
             if kind == QUOTED_TRIPLE:
@@ -298,12 +307,6 @@ class TermReader:
             raise InvalidTerm(
                 f"{GENERALIZED[place, kind]} as {PLACES[place]} needs a stream that declares generalized statements"
             )
-
-
-def _with_unset(found: list[FoundTerm], places: tuple[Place, ...]) -> list[FoundTerm]:
-    """The terms that were found, and an unset one for each place that has none."""
-    by_place = {term[0]: term for term in found}
-    return [by_place.get(place, (place, UNSET, 0, 0)) for place in places]
 
 
 def _utf8_size(text: str) -> int:

@@ -179,7 +179,7 @@ def _write_all(sink: Any) -> Write:
 def _replacing(path: Path) -> Iterator[Write]:
     target = Path(os.path.realpath(path))  # a link stays a link
     if target.exists() and not target.is_file():
-        with target.open("wb") as device:  # or a named pipe; a folder is refused here
+        with _naming_errors(path, target), target.open("wb") as device:  # or a named pipe; a folder is refused here
             yield device.write
         return
     part = target.with_name(f".{target.name[:200]}.{secrets.token_hex(4)}.part")

@@ -124,16 +124,16 @@ NO_LIMITS: Final = Limits(
 def common(command: Command) -> Any:
     """Give a command the session, and the flags that all commands have."""
 
-    def flag(name: str, attribute: str, text: str) -> Callable[[Any], Any]:
-        def keep(context: click.Context, parameter: click.Parameter, value: bool) -> None:  # noqa: FBT001
+    def flag(name: str, switch: Callable[[Session], object], text: str) -> Callable[[Any], Any]:
+        def turn(context: click.Context, parameter: click.Parameter, value: bool) -> None:  # noqa: FBT001
             del parameter
             if value:
-                setattr(context.find_object(Session), attribute, True)
+                switch(context.find_root().obj)
 
-        return click.option(name, is_flag=True, expose_value=False, callback=keep, help=text)
+        return click.option(name, is_flag=True, expose_value=False, callback=turn, help=text)
 
-    quiet = flag("--quiet", "is_quiet", "Say nothing but the result: no notes, no progress bar.")
-    debug = flag("--debug", "is_debug", "Show where in the program an error comes from.")
+    quiet = flag("--quiet", Session.be_quiet, "Say nothing but the result: no remarks, no progress bar.")
+    debug = flag("--debug", Session.debug, "Show where in the program an error comes from.")
     return quiet(debug(click.pass_obj(command)))
 
 

@@ -36,6 +36,15 @@ class Session:
     is_debug: bool = False
     progress: Progress = field(default_factory=Progress)
 
+    def be_quiet(self) -> None:
+        """Show nothing but results and errors."""
+        self.is_quiet = True
+        self.progress.is_wanted = False
+
+    def debug(self) -> None:
+        """Show where errors come from."""
+        self.is_debug = True
+
 
 class CheckFailed(Exception):
     """The input is readable, and is not what it was checked to be."""

@@ -11,6 +11,7 @@ mod fault;
 mod hash;
 mod options;
 mod python;
+mod scan;
 mod sink;
 mod text;
 mod wire;

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use crate::fault::{Fault, Result, invalid_syntax, limit_exceeded};
 use crate::sink::{Action, LiteralKind, OwnedKind, OwnedTerm, Place, QuotedTriple, STATEMENT_PLACES, Sink, Stream};
-use crate::text::{MAX_TEXT_DEPTH, XSD_STRING, iri_is_plain, is_label_byte, is_language_byte, unescaped};
+use crate::scan::end_of_iri;
+use crate::text::{MAX_TEXT_DEPTH, XSD_STRING, is_label_byte, is_language_byte, unescaped};
 
 /// Datatypes that the sink made, with those met last in front.
 pub struct Datatypes<S: Sink> {
@@ -67,14 +68,14 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The text of `<…>`, behind which the cursor then stands. It stands on `<` before.
+    /// The text of `<…>`, behind which the cursor then stands, and whether it needs a closer look. It stands on `<` before.
     #[inline(always)]
-    pub fn raw_iri(&mut self) -> Result<&'a str> {
+    pub fn raw_iri(&mut self) -> Result<RawIri<'a>> {
         let start = self.at + 1;
-        match memchr::memchr(b'>', &self.text.as_bytes()[start..]) {
-            Some(length) => {
+        match end_of_iri(&self.text.as_bytes()[start..]) {
+            Some((length, is_odd)) => {
                 self.at = start + length + 1;
-                Ok(&self.text[start..start + length])
+                Ok(RawIri { text: &self.text[start..start + length], is_odd })
             }
             None => Err(invalid_syntax("an IRI has no closing '>'")),
         }
@@ -112,20 +113,16 @@ impl<'a> Cursor<'a> {
         let mut at = start;
         let mut has_escapes = false;
         loop {
-            let Some(found) = bytes.get(at..).and_then(|rest| memchr::memchr3(quote, b'\\', b'\n', rest)) else {
-                return Err(invalid_syntax("a string has no closing quote"));
+            let Some(found) = bytes.get(at..).and_then(|rest| memchr::memchr3(quote, b'\\', b'\r', rest)) else {
+                return Err(invalid_syntax("a string has no closing quote on its line"));
             };
             at += found;
             if bytes[at] == quote {
-                let raw = &self.text[start..at];
-                if memchr::memchr(b'\r', raw.as_bytes()).is_some() {
-                    return Err(invalid_syntax("a string holds a line end; write it as an escape"));
-                }
                 self.at = at + 1;
-                return Ok((raw, has_escapes));
+                return Ok((&self.text[start..at], has_escapes));
             }
-            if bytes[at] == b'\n' {
-                return Err(invalid_syntax("a string has no closing quote on its line"));
+            if bytes[at] == b'\r' {
+                return Err(invalid_syntax("a string holds a line end; write it as an escape"));
             }
             has_escapes = true;
             at += 2;
@@ -166,10 +163,19 @@ fn piece_size(bytes: &[u8], at: usize, is_plain: impl Fn(u8) -> bool) -> Option<
     }
 }
 
-/// The IRI in `<raw>`. Only what would make the end of the IRI unclear is refused: blanks, controls, `<` and `"`.
-#[inline(always)]
-pub fn iri_text(raw: &str) -> Result<Cow<'_, str>> {
-    if iri_is_plain(raw.as_bytes()) { Ok(Cow::Borrowed(raw)) } else { odd_iri_text(raw) }
+/// What stands between the brackets of an IRI.
+#[derive(Clone, Copy)]
+pub struct RawIri<'a> {
+    pub text: &'a str,
+    is_odd: bool,
+}
+
+impl<'a> RawIri<'a> {
+    /// Without escapes. Only what would make the end of the IRI unclear is refused: blanks, controls, `<` and `"`.
+    #[inline(always)]
+    pub fn unescaped(self) -> Result<Cow<'a, str>> {
+        if self.is_odd { odd_iri_text(self.text) } else { Ok(Cow::Borrowed(self.text)) }
+    }
 }
 
 fn odd_iri_text(raw: &str) -> Result<Cow<'_, str>> {
@@ -197,11 +203,14 @@ pub struct NQuadsReader<S: Sink> {
     line: u64,
     datatypes: Datatypes<S>,
     has_begun: bool,
+    /// The IRIs, in brackets, that stand in the registers of these places; empty where something else does.
+    last_subject: Vec<u8>,
+    last_graph: Vec<u8>,
 }
 
 impl<S: Sink> NQuadsReader<S> {
     pub fn new() -> Self {
-        NQuadsReader { carry: Vec::new(), line: 0, datatypes: Datatypes::new(), has_begun: false }
+        NQuadsReader { carry: Vec::new(), line: 0, datatypes: Datatypes::new(), has_begun: false, last_subject: Vec::new(), last_graph: Vec::new() }
     }
 
     pub fn feed(&mut self, mut data: &[u8], sink: &mut S) -> Result<()> {
@@ -283,20 +292,50 @@ impl<S: Sink> NQuadsReader<S> {
         if !matches!(cursor.peek(), None | Some(b'#')) {
             return Err(invalid_syntax("something follows the statement on its line"));
         }
+        if count == 3 {
+            self.last_graph.clear();
+        }
         sink.statement(Action::Add, count == 4)
+    }
+
+    /// Subjects and graphs often repeat: then the register holds them already.
+    #[inline(always)]
+    fn iri(&mut self, cursor: &mut Cursor<'_>, place: Place, sink: &mut S) -> Result<()> {
+        let last = match place {
+            Place::Subject => &mut self.last_subject,
+            Place::Graph => &mut self.last_graph,
+            _ => {
+                let iri = cursor.raw_iri()?.unescaped()?;
+                return sink.plain_iri(place, &iri);
+            }
+        };
+        if !last.is_empty() && cursor.rest().starts_with(last) {
+            cursor.at += last.len();
+            return Ok(());
+        }
+        let start = cursor.at;
+        let iri = cursor.raw_iri()?.unescaped()?;
+        last.clear();
+        last.extend_from_slice(&cursor.text.as_bytes()[start..cursor.at]);
+        sink.plain_iri(place, &iri)
     }
 
     #[inline(always)]
     fn term(&mut self, cursor: &mut Cursor<'_>, place: Place, sink: &mut S) -> Result<()> {
-        match cursor.peek() {
+        let first = cursor.peek();
+        if first != Some(b'<') || cursor.rest().starts_with(b"<<") {
+            match place {
+                Place::Subject => self.last_subject.clear(),
+                Place::Graph => self.last_graph.clear(),
+                _ => {}
+            }
+        }
+        match first {
             Some(b'<') if cursor.rest().starts_with(b"<<") => {
                 let triple = quoted_triple(cursor, 1)?;
                 sink.quoted_triple(place, &triple)
             }
-            Some(b'<') => {
-                let iri = iri_text(cursor.raw_iri()?)?;
-                sink.plain_iri(place, &iri)
-            }
+            Some(b'<') => self.iri(cursor, place, sink),
             Some(b'_') => {
                 let label = unescaped(cursor.raw_label()?, false).ok_or_else(wrong_escape)?;
                 sink.blank_node(place, &label)
@@ -336,7 +375,7 @@ fn datatype_iri<'a>(cursor: &mut Cursor<'a>) -> Result<Cow<'a, str>> {
         return Err(invalid_syntax("expected a datatype: '^^<'"));
     }
     cursor.at += 2;
-    iri_text(cursor.raw_iri()?)
+    cursor.raw_iri()?.unescaped()
 }
 
 /// Read `<< s p o >>` or `<<( s p o )>>`.
@@ -365,7 +404,7 @@ fn owned_term(cursor: &mut Cursor<'_>, depth: usize) -> Result<OwnedTerm> {
         Some(b'<') if cursor.rest().starts_with(b"<<") => {
             Ok(OwnedTerm::Quoted(Box::new(quoted_triple(cursor, depth + 1)?)))
         }
-        Some(b'<') => Ok(OwnedTerm::Iri(iri_text(cursor.raw_iri()?)?.into_owned())),
+        Some(b'<') => Ok(OwnedTerm::Iri(cursor.raw_iri()?.unescaped()?.into_owned())),
         Some(b'_') => {
             Ok(OwnedTerm::BlankNode(unescaped(cursor.raw_label()?, false).ok_or_else(wrong_escape)?.into_owned()))
         }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::decode::nquads::{
-    Cursor, Datatypes, MAX_LINE_BYTES, iri_text, literal, too_long, wrong_escape,
+    Cursor, Datatypes, MAX_LINE_BYTES, literal, too_long, wrong_escape,
 };
 use crate::decode::patch::TransactionOrder;
 use crate::fault::{Fault, Result, invalid_syntax, limit_exceeded};
@@ -215,13 +215,13 @@ impl<S: Sink> RdfPatchReader<S> {
         match cursor.peek() {
             Some(b'<') => {
                 let raw = cursor.raw_iri()?;
-                if let Some(label) = raw.strip_prefix("_:") {
-                    iri_text(raw)?;
+                if let Some(label) = raw.text.strip_prefix("_:") {
+                    raw.unescaped()?;
                     let label = unescaped(label, false).ok_or_else(wrong_escape)?;
                     sink.blank_node(place, &label)?;
                     return Ok(true);
                 }
-                let iri = iri_text(raw)?;
+                let iri = raw.unescaped()?;
                 if place == Place::Graph && NAMES_OF_DEFAULT_GRAPH.contains(&&*iri) {
                     return Ok(false);
                 }
@@ -439,8 +439,8 @@ impl<S: Sink> RdfPatchReader<S> {
             }
             b'<' => {
                 let raw = cursor.raw_iri()?;
-                let text = iri_text(raw)?;
-                Token::Term(match raw.strip_prefix("_:") {
+                let text = raw.unescaped()?;
+                Token::Term(match raw.text.strip_prefix("_:") {
                     Some(label) => {
                         OwnedTerm::BlankNode(unescaped(label, false).ok_or_else(wrong_escape)?.into_owned())
                     }
@@ -564,7 +564,7 @@ impl<S: Sink> RdfPatchReader<S> {
             }
             [b'^', b'^', b'<', ..] => {
                 cursor.at += 2;
-                typed(iri_text(cursor.raw_iri()?)?.into_owned())
+                typed(cursor.raw_iri()?.unescaped()?.into_owned())
             }
             [b'^', b'^', name @ ..] => {
                 let Some((prefix, length)) = prefixed_name_length(name) else { return Err(no_token(cursor)) };

@@ -2,6 +2,7 @@
 
 use crate::encode::lookup::Lookup;
 use crate::fault::{Result, invalid_term, unsupported};
+use crate::hash::hash_bytes;
 use crate::options::TermOptions;
 use crate::sink::{OwnedKind, OwnedTerm, PLACES, Place, QuotedTriple};
 use crate::wire::{LENGTH, VARINT, put_bytes, put_string, put_tag, put_uint, put_varint, varint_size};
@@ -118,7 +119,16 @@ struct Remembered {
     name: (u32, u64),
 }
 
+/// An IRI and the entries that it was written with last, found by the hash of its text.
+#[derive(Clone, Default)]
+struct RememberedText {
+    text: Vec<u8>,
+    prefix: (u32, u64),
+    name: (u32, u64),
+}
+
 const REMEMBERED: usize = 1 << 13;
+const REMEMBERED_TEXTS: usize = 1 << 12;
 /// With fewer prefixes than a quad has terms, one statement could need more entries than there are.
 const FEWEST_PREFIXES: u32 = 4;
 /// No id follows this one, so the next is written out.
@@ -132,6 +142,8 @@ pub struct TermWriter {
     last_name: u32,
     registers: [Register; PLACES],
     remembered: Vec<Remembered>,
+    /// Filled when the first IRI comes as text: a source with handles never needs it.
+    remembered_texts: Vec<RememberedText>,
     next_handle: u64,
     rows: LookupRows,
     /// Number of the row being written.
@@ -158,6 +170,7 @@ impl TermWriter {
                 is_written: false,
             }),
             remembered: vec![Remembered::default(); REMEMBERED],
+            remembered_texts: Vec::new(),
             next_handle: 0,
             rows,
             row: 0,
@@ -445,19 +458,55 @@ impl TermWriter {
     /// The ids to write for an IRI (0 where they follow from the ones before), after the rows of new entries.
     #[inline(always)]
     fn iri_ids(&mut self, iri: &[u8], handle: u64, frames: &mut Frames) -> Result<(u32, u32)> {
+        if handle == 0 {
+            return self.iri_ids_of_text(iri, frames);
+        }
         let slot = handle as usize & (REMEMBERED - 1);
         let known = self.remembered[slot];
-        if handle != 0
-            && known.handle == handle
-            && self.names.holds(known.name.0, known.name.1)
-            && (known.prefix.0 == 0 || self.prefixes.holds(known.prefix.0, known.prefix.1))
-        {
-            if known.prefix.0 != 0 {
-                self.prefixes.reuse(known.prefix.0, self.row);
-            }
-            self.names.reuse(known.name.0, self.row);
+        if known.handle == handle && self.reuse(known.prefix, known.name) {
             return Ok(self.count_ids(known.prefix.0, known.name.0));
         }
+        let (prefix, name) = self.find_entries(iri, frames)?;
+        self.remembered[slot] = Remembered { handle, prefix, name };
+        Ok(self.count_ids(prefix.0, name.0))
+    }
+
+    #[inline(always)]
+    fn iri_ids_of_text(&mut self, iri: &[u8], frames: &mut Frames) -> Result<(u32, u32)> {
+        if self.remembered_texts.is_empty() {
+            self.remembered_texts = vec![RememberedText::default(); REMEMBERED_TEXTS];
+        }
+        let slot = hash_bytes(iri) as usize & (REMEMBERED_TEXTS - 1);
+        let known = &self.remembered_texts[slot];
+        let (prefix, name) = (known.prefix, known.name);
+        if known.text == iri && self.reuse(prefix, name) {
+            return Ok(self.count_ids(prefix.0, name.0));
+        }
+        let (prefix, name) = self.find_entries(iri, frames)?;
+        let known = &mut self.remembered_texts[slot];
+        known.text.clear();
+        known.text.extend_from_slice(iri);
+        known.prefix = prefix;
+        known.name = name;
+        Ok(self.count_ids(prefix.0, name.0))
+    }
+
+    /// Use entries that were found before; false where one of them holds something else by now.
+    #[inline(always)]
+    fn reuse(&mut self, prefix: (u32, u64), name: (u32, u64)) -> bool {
+        let has_prefix = prefix.0 != 0;
+        if !self.names.holds(name.0, name.1) || (has_prefix && !self.prefixes.holds(prefix.0, prefix.1)) {
+            return false;
+        }
+        if has_prefix {
+            self.prefixes.reuse(prefix.0, self.row);
+        }
+        self.names.reuse(name.0, self.row);
+        true
+    }
+
+    /// Find the entries of an IRI, or write new ones: ids and serials.
+    fn find_entries(&mut self, iri: &[u8], frames: &mut Frames) -> Result<((u32, u64), (u32, u64))> {
         let mut prefix = (0, 0);
         let mut name = iri;
         if self.prefixes.size() >= FEWEST_PREFIXES {
@@ -473,10 +522,7 @@ impl TermWriter {
         if let Some(id) = found.new_entry {
             self.push_entry(self.rows.name, id, name, frames);
         }
-        if handle != 0 {
-            self.remembered[slot] = Remembered { handle, prefix, name: (found.id, found.serial) };
-        }
-        Ok(self.count_ids(prefix.0, found.id))
+        Ok((prefix, (found.id, found.serial)))
     }
 
     #[inline(always)]

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     IMPLEMENTATION: Final[str] = "pure"
 else:
 
-    def _choose():
+    def _choose() -> tuple[str, object]:
         if os.environ.get("PATCHLOG_PURE", "") not in ("", "0"):
             from patchlog import pure
 

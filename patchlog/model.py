@@ -12,8 +12,8 @@ Equal terms are equal strings, so a dataset is a set of tuples, and the same tex
 Nothing is normalised: lexical forms, language tags, labels and IRIs keep their characters. Canonical is only the way in
 which characters are escaped (`patchlog.text.terms`).
 
-The **operations** are those of RDF Patch and Jelly-Patch. A decoder yields them, and an encoder is an `OperationSink`, so
-a pipe is `for operation in decoder.feed(chunk): encoder.accept(operation)`.
+The **operations** are those of RDF Patch and Jelly-Patch. A decoder yields them, and an encoder is an `OperationSink`,
+so a pipe is `for operation in decoder.feed(chunk): encoder.accept(operation)`.
 
 This module knows no format and no storage.
 """

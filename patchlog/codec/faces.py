@@ -1,7 +1,7 @@
 """The faces of the codec: what the pure and the native implementation both offer, name for name.
 
-`patchlog.engine` picks one of the two; everything else in the project speaks to these faces. All of them are sans I/O: bytes go
-in by `feed`, results come out, `finish` says that no more bytes will come. After an error an object is spent.
+`patchlog.engine` picks one of the two; everything else in the project speaks to these faces. All of them are sans I/O:
+bytes go in by `feed`, results come out, `finish` says that no more bytes will come. After an error an object is spent.
 
 Nothing here runs: these are the signatures that mypy holds both implementations to.
 """
@@ -102,8 +102,9 @@ class StatementDecoderFace(Protocol):
 class RdfEncoderFace(Protocol):
     """Statements to Jelly-RDF bytes.
 
-    `RdfEncoder(options, *, rows_per_frame=256, delimited=True, namespace_declarations=False)`. With namespace declarations the
-    version is 2. A `rows_per_frame` of 0 means that only `end_frame` ends a frame. Not delimited: `finish` writes one bare frame.
+    `RdfEncoder(options, *, rows_per_frame=256, delimited=True, namespace_declarations=False)`. With namespace
+    declarations the version is 2. A `rows_per_frame` of 0 means that only `end_frame` ends a frame. Not delimited:
+    `finish` writes one bare frame.
     """
 
     def statement(self, subject: Term, predicate: Term, object: Term, graph: Term | None = None, /) -> None:
@@ -147,9 +148,9 @@ class ConverterFace(Protocol):
 
     `Converter(source, sink, *, limits=Limits(), strict=True, concatenated=False, delimited=None, rdf_options=None,
     patch_options=None, rows_per_frame=None, output_delimited=True, namespace_declarations=False, keep_frames=False,
-    frames=None)`. `rdf_options` and `patch_options` are those of the output; None takes the input's where it has them, else the defaults.
-    `keep_frames` ends a frame of the output where one of the input ends, metadata included. `frames` is a pair (first, last or None) of frame
-    indexes of the input that are written; the others are read but not written.
+    frames=None)`. `rdf_options` and `patch_options` are those of the output; None takes the input's where it has them,
+    else the defaults. `keep_frames` ends a frame of the output where one of the input ends, metadata included. `frames`
+    is a pair (first, last or None) of frame indexes of the input that are written; the others are read but not written.
     A statement source into a patch sink gives adds; a patch source into a statement sink is refused with UsageError.
     """
 
@@ -173,11 +174,11 @@ class ConverterFace(Protocol):
 class ArrowDecoderFace(Protocol):
     """Bytes of any source format to Arrow record batches.
 
-    `ArrowDecoder(source, *, limits=Limits(), strict=True, concatenated=False, delimited=None, batch_rows=65536, dictionary=True)`.
-    A batch offers the Arrow PyCapsule interface (`__arrow_c_array__`). Columns: for statements subject, predicate, object, graph; for patches
-    operation (A D PA PD H TX TC TA Z), name (of a namespace, or the key of a header), subject, predicate, object, graph.
-    All are strings, dictionary-encoded or plain; the IRI of a namespace and the value of a header stand in `object`; graph
-    is null where the stream carries triples.
+    `ArrowDecoder(source, *, limits=Limits(), strict=True, concatenated=False, delimited=None, batch_rows=65536,
+    dictionary=True)`. A batch offers the Arrow PyCapsule interface (`__arrow_c_array__`). Columns: for statements
+    subject, predicate, object, graph; for patches operation (A D PA PD H TX TC TA Z), name (of a namespace, or the key
+    of a header), subject, predicate, object, graph. All are strings, dictionary-encoded or plain; the IRI of a
+    namespace and the value of a header stand in `object`; graph is null where the stream carries triples.
     """
 
     def __arrow_c_schema__(self) -> object:
@@ -193,9 +194,9 @@ class ArrowDecoderFace(Protocol):
 class ArrowEncoderFace(Protocol):
     """Arrow record batches to bytes of a sink format.
 
-    `ArrowEncoder(sink, *, rdf_options=None, patch_options=None, rows_per_frame=None, delimited=True)`. Takes anything with
-    `__arrow_c_array__` or `__arrow_c_stream__` whose columns are those that ArrowDecoder makes, in any order, plain or dictionary-encoded; `graph` and
-    `name` may be missing, and for statements `operation` too.
+    `ArrowEncoder(sink, *, rdf_options=None, patch_options=None, rows_per_frame=None, delimited=True)`. Takes anything
+    with `__arrow_c_array__` or `__arrow_c_stream__` whose columns are those that ArrowDecoder makes, in any order,
+    plain or dictionary-encoded; `graph` and `name` may be missing, and for statements `operation` too.
     """
 
     def encode(self, batch: Any, /) -> bytes:
@@ -208,8 +209,8 @@ class ArrowEncoderFace(Protocol):
 class RdflibDecoderFace(Protocol):
     """Bytes to tuples of rdflib terms; docs/protocol.md, "rdflib terms".
 
-    `RdflibDecoder(source, *, limits=Limits(), strict=True, concatenated=False, delimited=None)`; `source` is `jelly` or `nquads`,
-    else UsageError. A triple has three terms, a quad four.
+    `RdflibDecoder(source, *, limits=Limits(), strict=True, concatenated=False, delimited=None)`; `source` is `jelly` or
+    `nquads`, else UsageError. A triple has three terms, a quad four.
     """
 
     def feed(self, data: bytes, /) -> list[Any]:

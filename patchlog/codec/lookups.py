@@ -109,7 +109,10 @@ class LookupWriter:
                 raise UnsupportedOption(f"the {self._what} table of {self._size} entries is too small for a row")
             entry_id = self._ids.pop(oldest)
         self._ids[text] = entry_id
-        written_id = 0 if entry_id == self._last_id + 1 else entry_id
+        self._write_entry(uint_field(1, self._id_to_write(entry_id)) + string_field(2, text))
         self._last_id = entry_id
-        self._write_entry(uint_field(1, written_id) + string_field(2, text))
         return entry_id
+
+    def _id_to_write(self, entry_id: int) -> int:
+        """The id, or 0 where the reader will guess it."""
+        return 0 if entry_id == self._last_id + 1 else entry_id

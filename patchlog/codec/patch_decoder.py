@@ -47,7 +47,7 @@ _PUNCTUATION: Final = length_tag(15)
 class PatchDecoder(StreamDecoder[PatchOptions, Operation]):
     """Decodes a Jelly-Patch stream to its operations."""
 
-    _ROW_KINDS: ClassVar = {
+    ROW_KINDS: ClassVar = {
         length_tag(1): "options",
         _STATEMENT_ADD: "statement add",
         _STATEMENT_DELETE: "statement delete",

@@ -13,13 +13,13 @@ from patchlog.codec.term_messages import GRAPH_START_GRAPH
 from patchlog.errors import InvalidTerm, UnexpectedRow
 from patchlog.model import RdfFrame, Statement, Term
 
-__all__ = ["RdfDecoder"]
+__all__ = ["NAMESPACE_TAG", "RdfDecoder"]
 
 _TRIPLE: Final = length_tag(2)
 _QUAD: Final = length_tag(3)
 _GRAPH_START: Final = length_tag(4)
 _GRAPH_END: Final = length_tag(5)
-_NAMESPACE: Final = length_tag(6)
+NAMESPACE_TAG: Final = length_tag(6)
 _NAME: Final = length_tag(9)
 _PREFIX: Final = length_tag(10)
 _DATATYPE: Final = length_tag(11)
@@ -30,13 +30,13 @@ _METADATA: Final = length_tag(15)
 class RdfDecoder(StreamDecoder[RdfOptions, RdfFrame]):
     """Decodes a Jelly-RDF stream, one frame after the other."""
 
-    _ROW_KINDS: ClassVar = {
+    ROW_KINDS: ClassVar = {
         length_tag(1): "options",
         _TRIPLE: "triple",
         _QUAD: "quad",
         _GRAPH_START: "graph start",
         _GRAPH_END: "graph end",
-        _NAMESPACE: "namespace",
+        NAMESPACE_TAG: "namespace",
         _NAME: "name",
         _PREFIX: "prefix",
         _DATATYPE: "datatype",
@@ -56,7 +56,7 @@ class RdfDecoder(StreamDecoder[RdfOptions, RdfFrame]):
 
     def _readers_for(self, options: RdfOptions) -> Mapping[int, MessageReader]:
         readers: dict[int, MessageReader] = {
-            _NAMESPACE: self._read_namespace,
+            NAMESPACE_TAG: self._read_namespace,
             _NAME: self._terms.name_entry,
             _PREFIX: self._terms.prefix_entry,
             _DATATYPE: self._terms.datatype_entry,

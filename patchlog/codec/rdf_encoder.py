@@ -10,7 +10,6 @@ from patchlog.codec.fields import length_field, string_field
 from patchlog.codec.frame_writer import FrameWriter, RowKind
 from patchlog.codec.option_messages import write_rdf_options
 from patchlog.codec.options import PhysicalType, RdfOptions
-from patchlog.codec.term_messages import GRAPH_START_GRAPH
 from patchlog.codec.term_writer import LookupRows, TermWriter
 from patchlog.errors import InvalidTerm
 from patchlog.model import DEFAULT_GRAPH, Statement, Term
@@ -117,7 +116,7 @@ class RdfEncoder:
         if graph != self._open_graph:
             self._end_graph()
             self._terms.begin_row()
-            self._frames.add(_GRAPH_START.row(self._terms.term(graph, GRAPH_START_GRAPH)))
+            self._frames.add(_GRAPH_START.row(self._terms.graph_start(graph)))
             self._open_graph = graph
         self._write_triple(subject, predicate, object)
 

@@ -38,7 +38,7 @@ MessageReader: TypeAlias = Callable[[bytes, int, int], object]
 class StreamDecoder(ABC, Generic[_Options, _Result]):
     """Reads frames, and hands the message of each row to the method for its kind."""
 
-    _ROW_KINDS: ClassVar[Mapping[int, str]]
+    ROW_KINDS: ClassVar[Mapping[int, str]]
     """Every kind of row that the format knows, by tag."""
 
     def __init__(
@@ -132,7 +132,7 @@ class StreamDecoder(ABC, Generic[_Options, _Result]):
         message = message_end = 0
         while position < end:
             tag, start, position = read_field(frame, position, end)
-            if tag in self._ROW_KINDS:
+            if tag in self.ROW_KINDS:
                 kind, message, message_end = tag, start, position
         if kind is None:
             raise UnexpectedRow("a row has nothing set")
@@ -167,7 +167,7 @@ class StreamDecoder(ABC, Generic[_Options, _Result]):
         return TermReader(options, self._limits, strict=self._strict)
 
     def _refuse_all(self, where: str) -> dict[int, MessageReader]:
-        return {tag: _refusal(f"a {kind} row {where}") for tag, kind in self._ROW_KINDS.items()}
+        return {tag: _refusal(f"a {kind} row {where}") for tag, kind in self.ROW_KINDS.items()}
 
     def _text(self, data: bytes) -> str:
         return str(data, "utf-8", "strict" if self._strict else "replace")

@@ -16,6 +16,7 @@ from patchlog.codec.term_messages import (
     DEFAULT,
     GENERALIZED,
     GRAPH,
+    GRAPH_START_GRAPH,
     IRI,
     LITERAL,
     OBJECT,
@@ -57,6 +58,8 @@ class TermWriter:
     can add the row itself.
     """
 
+    _lookup_writer = LookupWriter
+
     def __init__(
         self,
         options: RdfOptions | PatchOptions,
@@ -66,7 +69,9 @@ class TermWriter:
         begins_explicitly: bool = False,
     ) -> None:
         def table(what: str, size: int, kind: RowKind) -> LookupWriter:
-            return LookupWriter(what, size, lambda entry: add_row(kind.row(entry)), begins_explicitly=begins_explicitly)
+            return self._lookup_writer(
+                what, size, lambda entry: add_row(kind.row(entry)), begins_explicitly=begins_explicitly
+            )
 
         self._names = table("name", options.max_name_table_size, rows.name)
         self._prefixes = table("prefix", options.max_prefix_table_size, rows.prefix)
@@ -108,6 +113,10 @@ class TermWriter:
         """Write an RdfQuad."""
         return self.triple(subject, predicate, object) + self.graph_unless_last(graph, STATEMENT_GRAPH)
 
+    def graph_start(self, graph: Term) -> bytes:
+        """Write an RdfGraphStart."""
+        return self.term(graph, GRAPH_START_GRAPH)
+
     def graph_unless_last(self, graph: Term, oneof: Oneof) -> bytes:
         """Write a field of a graph, or nothing where it repeats the last one."""
         if graph == self._last_terms[GRAPH]:
@@ -133,11 +142,7 @@ class TermWriter:
                 message = label.encode()
             case QuotedTriple(subject, predicate, object):
                 tag = self._allowed_tag(QUOTED_TRIPLE, oneof)
-                message = (
-                    self.term(subject, STATEMENT_SUBJECT)
-                    + self.term(predicate, STATEMENT_PREDICATE)
-                    + self.term(object, STATEMENT_OBJECT)
-                )
+                message = self._quoted_triple(subject, predicate, object)
         return tag + varint(len(message)) + message
 
     def iri(self, term: Term) -> bytes:
@@ -146,6 +151,13 @@ class TermWriter:
         if not isinstance(parsed, Iri):
             raise InvalidTerm(f"{term} is not an IRI")
         return _iri_message(*self._ids(*_split_iri(term, parsed.value)))
+
+    def _quoted_triple(self, subject: Term, predicate: Term, object: Term) -> bytes:
+        return (
+            self.term(subject, STATEMENT_SUBJECT)
+            + self.term(predicate, STATEMENT_PREDICATE)
+            + self.term(object, STATEMENT_OBJECT)
+        )
 
     def _ids(self, prefix: str, name: str) -> tuple[int, int]:
         """The ids to write for an IRI: 0 for those that its reader will guess."""

@@ -1,0 +1,155 @@
+import importlib.metadata
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+import patchlog
+from patchlog import patch, rdf
+from patchlog.cli import root
+from patchlog.engine import IMPLEMENTATION
+
+DOCS = Path(__file__).parents[3] / "docs"
+
+
+def commands(group: click.Group, path: str) -> Iterator[tuple[str, click.Command]]:
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from commands(command, f"{path} {name}")
+        else:
+            yield f"{path} {name}", command
+
+
+COMMANDS = dict(commands(root, "patchlog"))
+EVERYWHERE = {"--help", "--quiet", "--debug", "--to", "--output-file", "--strict", "--lax", "--no-limits"}
+
+
+def sections(page):
+    """The text of a page by heading."""
+    parts = re.split(r"^## (.*)$", page.read_text(), flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+@pytest.mark.parametrize("path", COMMANDS)
+def test_command_is_documented(path):
+    assert f"`{path}`" in (DOCS / "cli.md").read_text()
+
+
+@pytest.mark.parametrize("path", [path for path in COMMANDS if path.count(" ") > 1])
+def test_every_option_is_documented_where_its_command_is(path):
+    """Options that all or most commands have are documented once; a section may lead to the section of its sibling."""
+    group, verb = path.split(" ")[1:]
+    page = sections(DOCS / "cli.md")
+    own = next(text for heading, text in page.items() if heading.startswith(group) and verb in heading)
+    text = own + "".join(
+        page[other]
+        for other in re.findall(r"\[`?(?:rdf |patch )?[a-z-]+`?\]\(#([a-z-]+)\)", own)
+        for other in [other.replace("-", " ", 1)]
+    )
+    text += page.get("patch apply", "") if group == "patch" else ""
+    general = page["What holds for every command"]
+
+    options = {
+        name
+        for one in COMMANDS[path].params
+        if isinstance(one, click.Option)
+        for name in (*one.opts, *one.secondary_opts)
+    }
+
+    assert sorted(name for name in options - EVERYWHERE if f"`{name}" not in text) == []
+    assert sorted(name for name in options & EVERYWHERE if name not in general) == []
+
+
+@pytest.mark.parametrize("path", COMMANDS)
+def test_command_and_its_options_have_help(path):
+    command = COMMANDS[path]
+
+    assert command.help
+    assert command.short_help
+    assert [one.name for one in command.params if isinstance(one, click.Option) and not one.help] == []
+
+
+@pytest.mark.parametrize("module", [rdf, patch])
+def test_public_functions_are_in_the_page_of_the_python_api(module):
+    page = (DOCS / "python.md").read_text()
+
+    assert [
+        name for name in module.__all__ if name.islower() and f"{name}(" not in page and f"`{name}`" not in page
+    ] == []
+
+
+def test_version_says_what_runs(done):
+    lines = dict(line.split(" " if line.startswith("patchlog") else ": ") for line in done("version").text.splitlines())
+
+    assert lines["patchlog"] == patchlog.__version__
+    assert lines["codec"] == IMPLEMENTATION
+    assert lines["protobuf"] == importlib.metadata.version("protobuf")
+
+
+def test_version_says_what_is_not_there(done, monkeypatch):
+    def missing(name):
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr("patchlog.cli.about.installed_version", missing)
+
+    assert "pyarrow: not installed\n" in done("version").text
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shells_are_given_a_script(done, shell):
+    script = done("completions", shell).text
+
+    assert "_PATCHLOG_COMPLETE" in script
+    if program := shutil.which(shell):
+        subprocess.run([program, "-n", "-c", script], check=True)
+
+
+def test_unknown_shell_is_wrong_usage(call):
+    assert call("completions", "csh").code == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("patchlog ", {"rdf", "patch", "version", "demo", "completions"}),
+        ("patchlog rdf in", {"inspect"}),
+        ("patchlog rdf to-jelly --opt.physical-type ", {"TRIPLES", "QUADS", "GRAPHS"}),
+        ("patchlog rdf to-jelly --opt.stream", {"--opt.stream-name"}),
+    ],
+)
+def test_words_are_completed(done, monkeypatch, words, expected):
+    monkeypatch.setenv("_PATCHLOG_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split()) - (not words.endswith(" "))))
+
+    assert {line.partition(",")[2] for line in done().text.splitlines()} == expected
+
+
+def test_files_are_completed_by_the_shell(done, monkeypatch):
+    monkeypatch.setenv("_PATCHLOG_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", "patchlog rdf to-jelly peo")
+    monkeypatch.setenv("COMP_CWORD", "3")
+
+    assert done().text == "file,peo\n"
+
+
+def test_demo_leaves_its_files_and_says_where(done, folder):
+    text = done("demo", "--folder", "shown").text
+
+    assert "All of these files are in shown" in text
+    assert "people.jelly is valid: 4 statements in 1 frame" in text
+    assert set(rdf.read("shown/again.nq")) == set(rdf.read("shown/people.nq"))
+    assert list(folder.iterdir()) == [folder / "shown"]
+
+
+def test_what_the_demo_tries_next_works(done):
+    text = done("demo", "--folder", ".").text
+
+    tried = re.findall(r"^  patchlog (.*?)(?:  .*)?$", text.partition("Try next")[2], re.MULTILINE)
+    assert len(tried) > 2
+    for line in tried:
+        done(*line.split())

@@ -15,8 +15,9 @@ from typing import Any, Final
 from patchlog.arrow import ArrowStream, write_arrow
 from patchlog.codec.faces import RdfEncoderFace
 from patchlog.codec.options import Limits, LogicalType, PhysicalType, RdfOptions
-from patchlog.engine import ArrowDecoder, ArrowEncoder, Converter, RdfDecoder, RdfEncoder
+from patchlog.engine import ArrowDecoder, ArrowEncoder, Converter, RdfEncoder
 from patchlog.formats import JELLY, JELLY_TEXT, NQUADS, NTRIPLES, RDF_FORMATS, Format, choose_format
+from patchlog.layouts import ReadLayout, decoder_for, told_apart
 from patchlog.model import RdfFrame, Statement, Term
 from patchlog.pipes import drain, first_options, send
 from patchlog.streams import Sink, Source, Write, chunks_of, name_of, writing_to
@@ -53,10 +54,18 @@ def read(
     strict: bool = True,
     concatenated: bool = False,
     delimited: bool | None = None,
+    layout: ReadLayout = "auto",
 ) -> Iterator[Statement]:
     """Yield the statements of a source of any RDF format. What the options mean is said at `read_frames`."""
     frames = read_frames(
-        source, format, base=base, limits=limits, strict=strict, concatenated=concatenated, delimited=delimited
+        source,
+        format,
+        base=base,
+        limits=limits,
+        strict=strict,
+        concatenated=concatenated,
+        delimited=delimited,
+        layout=layout,
     )
     return chain.from_iterable(frame.statements for frame in frames)
 
@@ -70,12 +79,13 @@ def read_frames(
     strict: bool = True,
     concatenated: bool = False,
     delimited: bool | None = None,
+    layout: ReadLayout = "auto",
 ) -> Iterator[RdfFrame]:
     """Yield the frames of a Jelly-RDF stream: their statements, namespaces and metadata.
 
     `strict=False` reads on where a promise of the stream's options is broken. `concatenated` lets a frame that begins
     with options begin a new stream. `delimited` says whether frames have their lengths before them, where that is not
-    to be guessed.
+    to be guessed, and `layout` whether it is the one of the alpha releases, where that cannot be told without doubt.
 
     A format that has no frames comes in pieces of any size. There `base` resolves relative IRIs.
     """
@@ -87,13 +97,21 @@ def read_frames(
 
         chunks = frames_from_text(drain(LineReader(), chunks), RdfStreamFrame)
     if chosen in (JELLY, JELLY_TEXT):
-        return drain(RdfDecoder(limits=limits, strict=strict, concatenated=concatenated, delimited=delimited), chunks)
+        return _decoded(chunks, layout, limits=limits, strict=strict, concatenated=concatenated, delimited=delimited)
     return read_syntax(chunks, chosen, base=base)
 
 
-def read_options(source: Source, *, limits: Limits = _DEFAULT_LIMITS, strict: bool = True) -> RdfOptions:
+def _decoded(chunks: Iterable[bytes], layout: ReadLayout, **settings: Any) -> Iterator[RdfFrame]:
+    found, chunks = told_apart(chunks, layout)
+    yield from drain(decoder_for(found, **settings), chunks)
+
+
+def read_options(
+    source: Source, *, limits: Limits = _DEFAULT_LIMITS, strict: bool = True, layout: ReadLayout = "auto"
+) -> RdfOptions:
     """The options of a Jelly-RDF stream. Reads no further than the frame that has them."""
-    return first_options(RdfDecoder(limits=limits, strict=strict), chunks_of(source))
+    found, chunks = told_apart(chunks_of(source), layout)
+    return first_options(decoder_for(found, limits=limits, strict=strict), chunks)
 
 
 def write(
@@ -182,19 +200,22 @@ def convert(
     strict: bool = True,
     concatenated: bool = False,
     delimited: bool | None = None,
+    layout: ReadLayout = "auto",
 ) -> None:
     """Turn a source of one RDF format into another: the fastest way, as no statement becomes a Python object."""
     read_as = choose_format(source_format, name_of(source), RDF_FORMATS, default=_default_format(source))
     written_as = choose_format(sink_format, name_of(sink), WRITABLE_FORMATS, default=_default_format(sink))
-    if read_as.source is None or written_as.sink is None:
+    found, chunks = told_apart(chunks_of(source), layout) if read_as is JELLY else ("final", chunks_of(source))
+    if read_as.source is None or written_as.sink is None or found == "alpha":
         frames = read_frames(
-            source,
+            chunks,
             read_as.name,
             base=base,
             limits=limits,
             strict=strict,
             concatenated=concatenated,
             delimited=delimited,
+            layout=found,
         )
         write_frames(sink, frames, written_as.name, options=options, rows_per_frame=rows_per_frame)
         return
@@ -209,7 +230,7 @@ def convert(
         rows_per_frame=rows_per_frame,
     )
     with writing_to(sink) as write_bytes:
-        send(converter, chunks_of(source), write_bytes)
+        send(converter, chunks, write_bytes)
         write_bytes(converter.finish())
 
 

@@ -27,8 +27,10 @@ __all__ = [
     "input_files",
     "inspection",
     "output",
+    "read_layout",
     "reading_options",
     "stream_options",
+    "written_layout",
 ]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -178,6 +180,30 @@ def reading_options(command: Command) -> Any:
         help="Read frames, rows and lookup tables of any size. For input that you trust.",
     )
     return strict(no_limits(with_limits))
+
+
+def written_layout(command: Command) -> Any:
+    """`--wire`: the layout that is written."""
+    return click.option(
+        "--wire",
+        "layout",
+        type=click.Choice(["final", "alpha"]),
+        default="final",
+        show_default=True,
+        help="The layout of the output: alpha is that of releases up to April 2024.",
+    )(command)
+
+
+def read_layout(name: str = "--wire") -> Callable[[Command], Any]:
+    """An option for the layout that is read."""
+    return click.option(
+        name,
+        "read_layout",
+        type=click.Choice(["auto", "final", "alpha"]),
+        default="auto",
+        show_default=True,
+        help="The layout of the input: alpha is that of releases up to April 2024; auto takes it where it is plain.",
+    )
 
 
 def framing(default: str) -> Callable[[Command], Any]:

@@ -20,13 +20,14 @@ from patchlog.cli.options import (
     input_file,
     inspection,
     output,
+    read_layout,
     reading_options,
 )
 from patchlog.cli.outcome import CheckFailed, Session, about, label, naming
 from patchlog.codec.options import Limits
 from patchlog.comparison import first_difference, set_difference
-from patchlog.engine import RdfDecoder
 from patchlog.inspection import Detail
+from patchlog.layouts import ReadLayout, decoder_for, in_final_layout, told_apart
 from patchlog.model import RdfFrame, Statement
 from patchlog.pipes import drain
 
@@ -60,7 +61,8 @@ def inspect(
     from patchlog.wire import RdfStreamFrame
 
     with writing(to, session, is_text=True) as write, about(path):
-        frames = read_frame_messages(reading(path, session), RdfStreamFrame, limits=limits, strict=strict)
+        chunks = in_final_layout(reading(path, session))
+        frames = read_frame_messages(chunks, RdfStreamFrame, limits=limits, strict=strict)
         Report(per_frame, detail, sizes).write(frames, write)
 
 
@@ -75,6 +77,7 @@ def inspect(
 @click.option("--options-file", type=FILE, metavar="FILE", help="A Jelly-RDF file that has to have the same options.")
 @delimiting
 @click.option("--concatenated", is_flag=True, help="Read Jelly files that were laid end to end.")
+@read_layout()
 @reading_options
 @common
 def validate(
@@ -88,14 +91,16 @@ def validate(
     options_file: str | None,
     delimited: Delimiting,
     concatenated: bool,
+    read_layout: ReadLayout,
     strict: bool,
     limits: Limits,
 ) -> None:
     """Read Jelly-RDF to its end and check every rule; and, where asked for, its options and statements."""
-    decoder = RdfDecoder(limits=limits, strict=strict, concatenated=concatenated)
     seen = _Seen()
     with about(path):
-        frames = seen.count(drain(decoder, reading(path, session)))
+        layout, chunks = told_apart(reading(path, session), read_layout)
+        decoder = decoder_for(layout, limits=limits, strict=strict, concatenated=concatenated)
+        frames = seen.count(drain(decoder, chunks))
         if compare_to_rdf_file is None:
             deque(frames, maxlen=0)
         else:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, Final
 
 import click
@@ -21,17 +20,20 @@ from patchlog.cli.options import (
     input_file,
     input_files,
     output,
+    read_layout,
     reading_options,
     stream_options,
+    written_layout,
 )
 from patchlog.cli.outcome import Session, about
 from patchlog.cli.transcoding import enough_for_all_rdf, look_ahead
 from patchlog.codec.options import Limits, LogicalType, PhysicalType, RdfOptions
-from patchlog.engine import Converter, RdfEncoder
+from patchlog.engine import Converter
 from patchlog.errors import UsageError
 from patchlog.formats import JELLY, JELLY_TEXT, NQUADS, NTRIPLES, RDF_FORMATS, Format, choose_format
+from patchlog.layouts import Layout, ReadLayout, decoder_for, encoder_for, in_final_layout, told_apart
 from patchlog.model import RdfFrame
-from patchlog.pipes import send
+from patchlog.pipes import drain, first_options, send
 from patchlog.syntaxes import read_syntax, write_syntax
 
 __all__ = ["from_jelly", "to_jelly", "transcode"]
@@ -56,6 +58,7 @@ NAMESPACES_VERSION: Final = 2
 @framing(str(DEFAULT_ROWS))
 @click.option("--frame-per-input", is_flag=True, help="Write each input file as one frame.")
 @click.option("--enable-namespace-declarations", is_flag=True, help="Keep the prefixes that the input declares.")
+@written_layout
 @common
 def to_jelly(
     session: Session,
@@ -70,6 +73,7 @@ def to_jelly(
     output_delimited: bool,
     frame_per_input: bool,
     enable_namespace_declarations: bool,
+    layout: Layout,
 ) -> None:
     """Write RDF as Jelly-RDF.
 
@@ -87,7 +91,7 @@ def to_jelly(
     if rows_per_frame is None:
         rows_per_frame = 0 if frame_per_input else DEFAULT_ROWS
     with writing(to, session, is_text=False) as write:
-        if all(one.source for one in formats):
+        if layout == "final" and all(one.source for one in formats):
             converter = Converter(
                 "nquads", "jelly", rdf_options=options, rows_per_frame=rows_per_frame, output_delimited=output_delimited
             )
@@ -98,7 +102,8 @@ def to_jelly(
                     converter.end_frame()
             write(converter.finish())
         else:
-            encoder = RdfEncoder(
+            encoder = encoder_for(
+                layout,
                 options,
                 rows_per_frame=rows_per_frame,
                 delimited=output_delimited,
@@ -157,6 +162,7 @@ def _assemble(session: Session, inputs: Iterable[tuple[str, Format]], to: str, *
 @frame_range("--take-frames", "The frames to write")
 @click.option("--merge-graphs", is_flag=True, help="Leave out the names of graphs, and write triples.")
 @click.option("--concatenated", is_flag=True, help="Read Jelly files that were laid end to end.")
+@read_layout()
 @reading_options
 @common
 def from_jelly(
@@ -168,6 +174,7 @@ def from_jelly(
     take_frames: FrameRange | None,
     merge_graphs: bool,
     concatenated: bool,
+    read_layout: ReadLayout,
     strict: bool,
     limits: Limits,
 ) -> None:
@@ -177,19 +184,21 @@ def from_jelly(
     """
     chosen = choose_format(out_format, file_name(to), TEXT_FORMATS, default=NQUADS)
     with writing(to, session, is_text=True) as write, about(path):
-        chunks = reading(path, session)
+        layout, chunks = told_apart(reading(path, session), read_layout)
         if chosen is JELLY_TEXT:
             from patchlog.cli import jelly_text
 
-            jelly_text.dump(chunks, jelly_text.RDF, write, frames=take_frames, limits=limits, strict=strict)
-        elif chosen.sink is not None and not merge_graphs:
+            jelly_text.dump(
+                in_final_layout(chunks), jelly_text.RDF, write, frames=take_frames, limits=limits, strict=strict
+            )
+        elif chosen.sink is not None and layout == "final" and not merge_graphs:
             converter = Converter(
                 "jelly", chosen.sink, limits=limits, strict=strict, concatenated=concatenated, frames=take_frames
             )
             send(converter, chunks, write)
             write(converter.finish())
         else:
-            frames = rdf.read_frames(chunks, limits=limits, strict=strict, concatenated=concatenated)
+            frames = drain(decoder_for(layout, limits=limits, strict=strict, concatenated=concatenated), chunks)
             write_syntax(write, _picked(frames, take_frames, merge_graphs=merge_graphs), chosen)
 
 
@@ -208,6 +217,8 @@ def _picked(frames: Iterable[RdfFrame], taken: FrameRange | None, *, merge_graph
 @output
 @stream_options(RDF_OPTIONS)
 @framing("as in the input")
+@read_layout("--in-wire")
+@written_layout
 @reading_options
 @common
 def transcode(
@@ -218,33 +229,55 @@ def transcode(
     chosen: Mapping[str, Any],
     rows_per_frame: int | None,
     output_delimited: bool,
+    read_layout: ReadLayout,
+    layout: Layout,
     strict: bool,
     limits: Limits,
 ) -> None:
     """Write Jelly-RDF as Jelly-RDF with other options, or several files as one stream.
 
-    Input may be files that were laid end to end. The output has the types of the first file, and tables and features
-    that are enough for all of them. Frames stay as they are, unless --rows-per-frame says how large they are to be.
+    Input may be files that were laid end to end. The output has the types of the inputs where they agree, else those
+    of quads, and tables and features that are enough for all of them. Frames stay as they are, unless
+    --rows-per-frame says how large they are to be.
     """
-    read_options = partial(rdf.read_options, limits=limits, strict=strict)
-    inputs = [(path, *look_ahead(path, session, read_options)) for path in paths or [STANDARD]]
-    known = [its for _, its, _ in inputs]
+
+    def probe(chunks: Iterable[bytes]) -> tuple[Layout, RdfOptions]:
+        found, chunks = told_apart(chunks, read_layout)
+        return found, first_options(decoder_for(found, limits=limits, strict=strict), chunks)
+
+    inputs = [(path, *look_ahead(path, session, probe)) for path in paths or [STANDARD]]
+    known = [its for _, (_, its), _ in inputs]
     options = enough_for_all_rdf(known, chosen)
     options.check_writable()
-    converter = Converter(
-        "jelly",
-        "jelly",
-        limits=limits,
-        strict=strict,
-        concatenated=True,
-        rdf_options=options,
-        rows_per_frame=rows_per_frame or 0,
-        keep_frames=rows_per_frame is None,
-        output_delimited=output_delimited,
-        namespace_declarations=any(its.version >= NAMESPACES_VERSION for its in known),
-    )
+    declares_namespaces = layout == "final" and any(its.version >= NAMESPACES_VERSION for its in known)
     with writing(to, session, is_text=False) as write:
-        for path, _, chunks in inputs:
-            with about(path):
-                send(converter, chunks, write)
-        write(converter.finish())
+        if layout == "final" and all(found == "final" for _, (found, _), _ in inputs):
+            converter = Converter(
+                "jelly",
+                "jelly",
+                limits=limits,
+                strict=strict,
+                concatenated=True,
+                rdf_options=options,
+                rows_per_frame=rows_per_frame or 0,
+                keep_frames=rows_per_frame is None,
+                output_delimited=output_delimited,
+                namespace_declarations=declares_namespaces,
+            )
+            for path, _, chunks in inputs:
+                with about(path):
+                    send(converter, chunks, write)
+            write(converter.finish())
+        else:
+            encoder = encoder_for(
+                layout,
+                options,
+                rows_per_frame=rows_per_frame or 0,
+                delimited=output_delimited,
+                namespace_declarations=declares_namespaces,
+            )
+            for path, (found, _), chunks in inputs:
+                with about(path):
+                    frames = drain(decoder_for(found, limits=limits, strict=strict, concatenated=True), chunks)
+                    rdf.encode_frames(encoder, frames, write, keep_frames=rows_per_frame is None)
+            write(encoder.finish())

@@ -10,22 +10,31 @@ from typing import Any, TypeVar
 
 from patchlog.cli.files import STANDARD, reading
 from patchlog.cli.outcome import Session, about
-from patchlog.codec.options import LogicalType, PatchOptions, PhysicalType, RdfOptions, StatementType, StreamType
-from patchlog.streams import Source
+from patchlog.codec.options import (
+    MIN_NAME_TABLE_SIZE,
+    LogicalType,
+    PatchOptions,
+    PhysicalType,
+    RdfOptions,
+    StatementType,
+    StreamType,
+)
+from patchlog.streams import chunks_of
 
 __all__ = ["enough_for_all_patches", "enough_for_all_rdf", "look_ahead"]
 
 Options = TypeVar("Options", RdfOptions, PatchOptions)
+Probed = TypeVar("Probed")
 
 
 def look_ahead(
-    path: str, session: Session, read_options: Callable[[Source], Options]
-) -> tuple[Options, Iterable[bytes]]:
-    """The options of an input, and all of its bytes."""
+    path: str, session: Session, probe: Callable[[Iterable[bytes]], Probed]
+) -> tuple[Probed, Iterable[bytes]]:
+    """What a probe says of the beginning of an input, and all of its bytes."""
     chunks = reading(path, session)
     with about(path):
         if path != STANDARD and Path(path).is_file():
-            return read_options(path), chunks
+            return probe(chunks_of(path)), chunks
         # What can be read only once is kept as far as it was looked at.
         seen: list[bytes] = []
 
@@ -34,7 +43,7 @@ def look_ahead(
                 seen.append(chunk)
                 yield chunk
 
-        return read_options(kept()), chain(seen, chunks)
+        return probe(kept()), chain(seen, chunks)
 
 
 def enough_for_all_rdf(known: Sequence[RdfOptions], chosen: Mapping[str, Any]) -> RdfOptions:
@@ -73,7 +82,8 @@ def _widened(known: Sequence[Options]) -> Options:
         known[0],
         generalized_statements=any(options.generalized_statements for options in known),
         rdf_star=any(options.rdf_star for options in known),
-        max_name_table_size=max(options.max_name_table_size for options in known),
+        # The alpha layout allowed smaller ones.
+        max_name_table_size=max(MIN_NAME_TABLE_SIZE, *(options.max_name_table_size for options in known)),
         max_prefix_table_size=max(options.max_prefix_table_size for options in known),
         max_datatype_table_size=max(options.max_datatype_table_size for options in known),
         version=max(options.version or 1 for options in known),

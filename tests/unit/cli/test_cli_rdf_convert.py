@@ -5,6 +5,7 @@ import re
 import pytest
 
 from patchlog import rdf
+from patchlog.codec.alpha import looks_like_alpha
 from patchlog.codec.options import LogicalType, PhysicalType
 
 EX = "http://ex.org/"
@@ -424,3 +425,60 @@ def test_layout_can_be_changed(done, physical):
 
 def test_transcoding_nothing_is_an_error(failed):
     assert failed("rdf", "transcode", "--to", "o") == "standard input: the stream has no options row"
+
+
+def test_alpha_layout_is_written_and_recognised(done, files):
+    done("rdf", "to-jelly", "a.nq", "--wire", "alpha", "--to", "old.jelly")
+
+    assert looks_like_alpha((files / "old.jelly").read_bytes())
+    assert done("rdf", "from-jelly", "old.jelly").text == QUADS
+    assert done("rdf", "from-jelly", "old.jelly", "--wire", "alpha", "--take-frames", "0").text == QUADS
+    done("rdf", "validate", "old.jelly", "--compare-to-rdf-file", "a.nq", "--compare-ordered")
+
+
+@pytest.mark.usefixtures("files")
+def test_reader_can_be_told_the_layout(done, failed):
+    done("rdf", "to-jelly", "a.nq", "--wire", "alpha", "--to", "old.jelly")
+
+    failed("rdf", "from-jelly", "old.jelly", "--wire", "final", "--to", "o")
+    failed("rdf", "validate", "old.jelly", "--wire", "final")
+
+
+@pytest.mark.usefixtures("files")
+def test_layouts_are_transcoded_both_ways_and_mixed(done):
+    done("rdf", "to-jelly", "a.nq", "--to", "new.jelly")
+    done("rdf", "transcode", "new.jelly", "--wire", "alpha", "--rows-per-frame", "2", "--to", "old.jelly")
+
+    done("rdf", "transcode", "old.jelly", "new.jelly", "--to", "both.jelly")
+    done("rdf", "transcode", "old.jelly", "--in-wire", "alpha", "--to", "again.jelly")
+
+    assert done("rdf", "from-jelly", "both.jelly").text == QUADS * 2
+    assert done("rdf", "from-jelly", "again.jelly").text == QUADS
+    assert len(list(rdf.read_frames("again.jelly"))) > 1
+    assert options_of("again.jelly").version == 1
+
+
+@pytest.mark.parametrize("command", [["inspect"], ["from-jelly", "--out-format", "jelly-text"]])
+def test_alpha_layout_is_not_shown_as_messages(done, failed, command):
+    old = done("rdf", "to-jelly", "--wire", "alpha", stdin=QUADS.encode()).out
+
+    assert (
+        failed("rdf", *command, "--to", "o", stdin=old)
+        == "standard input: the stream has the alpha layout; transcode it first"
+    )
+
+
+@pytest.mark.usefixtures("files")
+def test_alpha_layout_has_no_namespace_declarations(failed):
+    failed("rdf", "to-jelly", "a.ttl", "--wire", "alpha", "--enable-namespace-declarations", "--to", "o")
+
+
+def test_alpha_layout_is_read_from_python_too(done, files):
+    done("rdf", "to-jelly", "a.nq", "--wire", "alpha", "--to", "old.jelly")
+
+    rdf.convert("old.jelly", "new.jelly")
+    rdf.convert("old.jelly", "b.nq", layout="alpha")
+
+    assert list(rdf.read("old.jelly")) == list(rdf.read("new.jelly")) == [(*one, "")[:4] for one in rdf.read("a.nq")]
+    assert (files / "b.nq").read_text() == QUADS
+    assert options_of("old.jelly").physical_type is PhysicalType.QUADS

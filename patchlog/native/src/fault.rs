@@ -48,7 +48,14 @@ pub type Result<T> = std::result::Result<T, Box<Fault>>;
 
 impl Fault {
     pub fn boxed(kind: Kind, reason: impl Into<String>) -> Box<Fault> {
-        Box::new(Fault { kind, reason: reason.into(), frame: None, row: None, line: None, python: None })
+        Box::new(Fault {
+            kind,
+            reason: reason.into(),
+            frame: None,
+            row: None,
+            line: None,
+            python: None,
+        })
     }
 
     pub fn at_frame(mut self: Box<Self>, frame: u64) -> Box<Self> {

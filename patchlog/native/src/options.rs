@@ -115,7 +115,13 @@ impl RdfOptions {
             stream_name: String::new(),
             physical_number: 0,
             logical_number: 0,
-            terms: TermOptions { generalized: false, rdf_star: false, names: 0, prefixes: 0, datatypes: 0 },
+            terms: TermOptions {
+                generalized: false,
+                rdf_star: false,
+                names: 0,
+                prefixes: 0,
+                datatypes: 0,
+            },
             version: 0,
         };
         let mut name: &[u8] = b"";
@@ -126,7 +132,13 @@ impl RdfOptions {
                 (1, LENGTH) => name = fields.bytes()?,
                 (2, VARINT) => options.physical_number = fields.varint()? as u32,
                 (14, VARINT) => options.logical_number = fields.varint()? as u32,
-                _ => parse_shared(&mut fields, field, wire_type, &mut options.terms, &mut options.version)?,
+                _ => parse_shared(
+                    &mut fields,
+                    field,
+                    wire_type,
+                    &mut options.terms,
+                    &mut options.version,
+                )?,
             }
         }
         options.stream_name = crate::text::utf8(name, strict)?.into_owned();
@@ -159,7 +171,10 @@ impl RdfOptions {
 
     fn check_consistent(&self) -> Result<()> {
         if !self.has_known_logical_type() {
-            return Err(unsupported(format!("logical type {} is not known", self.logical_number)));
+            return Err(unsupported(format!(
+                "logical type {} is not known",
+                self.logical_number
+            )));
         }
         let physical = self.physical()?;
         let fits = match self.logical_number % 10 {
@@ -217,7 +232,13 @@ impl PatchOptions {
         let mut options = PatchOptions {
             statement_number: 0,
             stream_number: 0,
-            terms: TermOptions { generalized: false, rdf_star: false, names: 0, prefixes: 0, datatypes: 0 },
+            terms: TermOptions {
+                generalized: false,
+                rdf_star: false,
+                names: 0,
+                prefixes: 0,
+                datatypes: 0,
+            },
             version: 0,
         };
         let mut fields = Fields::new(data);
@@ -226,7 +247,13 @@ impl PatchOptions {
             match (field, wire_type) {
                 (1, VARINT) => options.statement_number = fields.varint()? as u32,
                 (2, VARINT) => options.stream_number = fields.varint()? as u32,
-                _ => parse_shared(&mut fields, field, wire_type, &mut options.terms, &mut options.version)?,
+                _ => parse_shared(
+                    &mut fields,
+                    field,
+                    wire_type,
+                    &mut options.terms,
+                    &mut options.version,
+                )?,
             }
         }
         Ok(options)

@@ -14,8 +14,14 @@ pub fn end_of_iri(text: &[u8]) -> Option<(usize, bool)> {
                 let block = _mm_loadu_si128(text.as_ptr().add(at).cast());
                 let equals = |byte: u8| _mm_cmpeq_epi8(block, _mm_set1_epi8(byte as i8));
                 let low = _mm_cmpeq_epi8(_mm_min_epu8(block, _mm_set1_epi8(0x20)), block);
-                let odd = _mm_or_si128(_mm_or_si128(low, equals(b'<')), _mm_or_si128(equals(b'"'), equals(b'\\')));
-                (_mm_movemask_epi8(equals(b'>')) as u32, _mm_movemask_epi8(odd) as u32)
+                let odd = _mm_or_si128(
+                    _mm_or_si128(low, equals(b'<')),
+                    _mm_or_si128(equals(b'"'), equals(b'\\')),
+                );
+                (
+                    _mm_movemask_epi8(equals(b'>')) as u32,
+                    _mm_movemask_epi8(odd) as u32,
+                )
             };
             if end != 0 {
                 let length = end.trailing_zeros();

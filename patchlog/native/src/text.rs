@@ -45,7 +45,10 @@ fn any_utf8(bytes: &[u8], strict: bool) -> Result<Cow<'_, str>> {
     match std::str::from_utf8(bytes) {
         Ok(text) => Ok(Cow::Borrowed(text)),
         Err(_) if !strict => Ok(String::from_utf8_lossy(bytes)),
-        Err(error) => Err(malformed(format!("a string is not valid UTF-8 (at its byte {})", error.valid_up_to()))),
+        Err(error) => Err(malformed(format!(
+            "a string is not valid UTF-8 (at its byte {})",
+            error.valid_up_to()
+        ))),
     }
 }
 
@@ -93,7 +96,10 @@ fn literal_needs_escape(text: &[u8]) -> bool {
     for chunk in &mut chunks {
         let mut any = 0u8;
         for &byte in chunk {
-            any |= u8::from(byte < 0x20) | u8::from(byte == b'"') | u8::from(byte == b'\\') | u8::from(byte == 0x7F);
+            any |= u8::from(byte < 0x20)
+                | u8::from(byte == b'"')
+                | u8::from(byte == b'\\')
+                | u8::from(byte == 0x7F);
         }
         found |= any != 0;
     }
@@ -273,8 +279,11 @@ pub fn push_term(out: &mut Vec<u8>, style: Style, term: &OwnedTerm) {
 }
 
 pub fn push_quoted(out: &mut Vec<u8>, style: Style, triple: &QuotedTriple) {
-    let (open, close): (&[u8], &[u8]) =
-        if style == Style::NQuads { (b"<<", b" >>") } else { (b"<<(", b" )>>") };
+    let (open, close): (&[u8], &[u8]) = if style == Style::NQuads {
+        (b"<<", b" >>")
+    } else {
+        (b"<<(", b" )>>")
+    };
     out.extend_from_slice(open);
     for term in &triple.terms {
         out.push(b' ');
@@ -365,7 +374,9 @@ fn parse_whole(text: &str) -> Option<Parsed<'_>> {
         None => Some(Parsed::DefaultGraph),
         Some(b'<') if bytes.starts_with(b"<<(") => {
             let mut rest = text;
-            let OwnedTerm::Quoted(triple) = take_owned(&mut rest, 0)? else { return None };
+            let OwnedTerm::Quoted(triple) = take_owned(&mut rest, 0)? else {
+                return None;
+            };
             rest.is_empty().then_some(Parsed::Quoted(*triple))
         }
         Some(b'<') => Some(Parsed::Iri(canonical_iri(text)?)),
@@ -440,7 +451,9 @@ fn take_owned(text: &mut &str, depth: usize) -> Option<OwnedTerm> {
         rest = rest.strip_prefix(' ')?;
         let object = take_owned(&mut rest, depth + 1)?;
         *text = rest.strip_prefix(" )>>")?;
-        return Some(OwnedTerm::Quoted(Box::new(QuotedTriple { terms: [subject, predicate, object] })));
+        return Some(OwnedTerm::Quoted(Box::new(QuotedTriple {
+            terms: [subject, predicate, object],
+        })));
     }
     let bytes = whole.as_bytes();
     let end = match bytes.first()? {
@@ -455,7 +468,11 @@ fn take_owned(text: &mut &str, depth: usize) -> Option<OwnedTerm> {
                 at += 2;
             }
             at += 1;
-            if bytes.get(at..)?.starts_with(b"^^<") { at + memchr::memchr(b'>', &bytes[at..])? + 1 } else { term_end(bytes, at) }
+            if bytes.get(at..)?.starts_with(b"^^<") {
+                at + memchr::memchr(b'>', &bytes[at..])? + 1
+            } else {
+                term_end(bytes, at)
+            }
         }
         _ => term_end(bytes, 0),
     };
@@ -464,14 +481,18 @@ fn take_owned(text: &mut &str, depth: usize) -> Option<OwnedTerm> {
     Some(match parse_whole(term)? {
         Parsed::Iri(iri) => OwnedTerm::Iri(iri.into_owned()),
         Parsed::BlankNode(label) => OwnedTerm::BlankNode(label.into_owned()),
-        Parsed::Plain(lexical) => OwnedTerm::Literal { lexical: lexical.into_owned(), kind: OwnedKind::Plain },
+        Parsed::Plain(lexical) => OwnedTerm::Literal {
+            lexical: lexical.into_owned(),
+            kind: OwnedKind::Plain,
+        },
         Parsed::Language(lexical, language) => OwnedTerm::Literal {
             lexical: lexical.into_owned(),
             kind: OwnedKind::Language(language.into_owned()),
         },
-        Parsed::Typed(lexical, datatype) => {
-            OwnedTerm::Literal { lexical: lexical.into_owned(), kind: OwnedKind::Typed(datatype.into_owned()) }
-        }
+        Parsed::Typed(lexical, datatype) => OwnedTerm::Literal {
+            lexical: lexical.into_owned(),
+            kind: OwnedKind::Typed(datatype.into_owned()),
+        },
         Parsed::Quoted(_) | Parsed::DefaultGraph => return None,
     })
 }
@@ -496,11 +517,22 @@ mod tests {
         for term in [
             OwnedTerm::Iri(odd.clone()),
             OwnedTerm::BlankNode(odd.clone()),
-            OwnedTerm::Literal { lexical: odd.clone(), kind: OwnedKind::Plain },
-            OwnedTerm::Literal { lexical: odd.clone(), kind: OwnedKind::Language(odd.clone()) },
-            OwnedTerm::Literal { lexical: odd.clone(), kind: OwnedKind::Typed(odd) },
+            OwnedTerm::Literal {
+                lexical: odd.clone(),
+                kind: OwnedKind::Plain,
+            },
+            OwnedTerm::Literal {
+                lexical: odd.clone(),
+                kind: OwnedKind::Language(odd.clone()),
+            },
+            OwnedTerm::Literal {
+                lexical: odd.clone(),
+                kind: OwnedKind::Typed(odd),
+            },
         ] {
-            let quoted = OwnedTerm::Quoted(Box::new(QuotedTriple { terms: [term.clone(), term.clone(), term] }));
+            let quoted = OwnedTerm::Quoted(Box::new(QuotedTriple {
+                terms: [term.clone(), term.clone(), term],
+            }));
             let text = written(&quoted);
 
             let mut rest = text.as_str();

@@ -141,7 +141,10 @@ pub fn export_schema(
     let mut owner = Box::new(SchemaOwner {
         _format: format.to_owned(),
         _name: name.to_owned(),
-        children: children.into_iter().map(|child| Box::into_raw(Box::new(child))).collect(),
+        children: children
+            .into_iter()
+            .map(|child| Box::into_raw(Box::new(child)))
+            .collect(),
         dictionary: dictionary.map_or(ptr::null_mut(), |schema| Box::into_raw(Box::new(schema))),
     });
     ArrowSchema {
@@ -190,7 +193,10 @@ pub fn export_array<M>(
     let mut owner = Box::new(ArrayOwner {
         _memory: memory,
         buffers,
-        children: children.into_iter().map(|child| Box::into_raw(Box::new(child))).collect(),
+        children: children
+            .into_iter()
+            .map(|child| Box::into_raw(Box::new(child)))
+            .collect(),
         dictionary: dictionary.map_or(ptr::null_mut(), |array| Box::into_raw(Box::new(array))),
     });
     ArrowArray {

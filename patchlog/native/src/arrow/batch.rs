@@ -14,7 +14,10 @@ pub struct Strings {
 
 impl Strings {
     pub fn new() -> Self {
-        Strings { offsets: vec![0], data: Vec::new() }
+        Strings {
+            offsets: vec![0],
+            data: Vec::new(),
+        }
     }
 
     pub fn len(&self) -> usize {
@@ -87,13 +90,28 @@ impl Batch {
                 match &column.values {
                     Values::Plain(strings) => {
                         let buffers = vec![validity, pointer(&strings.offsets), pointer(&strings.data)];
-                        export_array(Arc::clone(self), self.rows, column.null_count, buffers, Vec::new(), None)
+                        export_array(
+                            Arc::clone(self),
+                            self.rows,
+                            column.null_count,
+                            buffers,
+                            Vec::new(),
+                            None,
+                        )
                     }
                     Values::Dictionary { indexes, strings } => {
                         let buffers = vec![ptr::null(), pointer(&strings.offsets), pointer(&strings.data)];
-                        let values = export_array(Arc::clone(self), strings.len(), 0, buffers, Vec::new(), None);
+                        let values =
+                            export_array(Arc::clone(self), strings.len(), 0, buffers, Vec::new(), None);
                         let buffers = vec![validity, pointer(indexes)];
-                        export_array(Arc::clone(self), self.rows, column.null_count, buffers, Vec::new(), Some(values))
+                        export_array(
+                            Arc::clone(self),
+                            self.rows,
+                            column.null_count,
+                            buffers,
+                            Vec::new(),
+                            Some(values),
+                        )
                     }
                 }
             })

@@ -3,10 +3,10 @@
 use std::ffi::{CStr, c_void};
 
 use crate::arrow::abi::{ArrowArray, ArrowSchema};
+use crate::decode::nquads::Datatypes;
 use crate::fault::{Result, invalid_term, usage_error};
 use crate::sink::{Action, LiteralKind, Place, Sink, Transaction};
 use crate::text::{Parsed, parse_canonical};
-use crate::decode::nquads::Datatypes;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Layout {
@@ -69,7 +69,12 @@ fn index_type_of(schema: &ArrowSchema) -> Option<IndexType> {
 /// # Safety
 /// The array follows the C data interface, and its buffer holds an element of this type at that index.
 unsafe fn element<T: Copy>(array: &ArrowArray, number: usize, index: usize) -> T {
-    unsafe { (*array.buffers.add(number)).cast::<T>().add(index).read_unaligned() }
+    unsafe {
+        (*array.buffers.add(number))
+            .cast::<T>()
+            .add(index)
+            .read_unaligned()
+    }
 }
 
 fn is_null(array: &ArrowArray, row: usize) -> bool {
@@ -119,7 +124,9 @@ fn string_at(array: &ArrowArray, layout: Layout, row: usize) -> Result<Option<&s
     };
     match std::str::from_utf8(bytes) {
         Ok(text) => Ok(Some(text)),
-        Err(_) => Err(invalid_term(format!("row {row} of an Arrow column holds a string that is not UTF-8"))),
+        Err(_) => Err(invalid_term(format!(
+            "row {row} of an Arrow column holds a string that is not UTF-8"
+        ))),
     }
 }
 
@@ -136,13 +143,21 @@ impl<'a> StringColumn<'a> {
     fn new(schema: &'a ArrowSchema, array: &'a ArrowArray, name: &str) -> Result<Self> {
         let no_strings = || usage_error(format!("the Arrow column {name:?} does not hold strings"));
         if schema.dictionary.is_null() {
-            return Ok(StringColumn { array, layout: layout_of(schema).ok_or_else(no_strings)?, dictionary: None });
+            return Ok(StringColumn {
+                array,
+                layout: layout_of(schema).ok_or_else(no_strings)?,
+                dictionary: None,
+            });
         }
         let index_type = index_type_of(schema).ok_or_else(no_strings)?;
         // SAFETY: a schema with a dictionary has one that is not released, and so has its array.
         let (values_schema, values) = unsafe { (&*schema.dictionary, &*array.dictionary) };
         let layout = layout_of(values_schema).ok_or_else(no_strings)?;
-        Ok(StringColumn { array, layout: Layout::Null, dictionary: Some((index_type, values, layout)) })
+        Ok(StringColumn {
+            array,
+            layout: Layout::Null,
+            dictionary: Some((index_type, values, layout)),
+        })
     }
 
     /// The index into the dictionary at a row; None where the row is null.
@@ -172,7 +187,9 @@ impl<'a> StringColumn<'a> {
             Some((index_type, values, layout)) => match self.index_at(index_type, row) {
                 None => Ok(None),
                 Some(index) if index < values.length as usize => string_at(values, layout, index),
-                Some(index) => Err(usage_error(format!("row {row} of an Arrow column points to value {index}, which is not there"))),
+                Some(index) => Err(usage_error(format!(
+                    "row {row} of an Arrow column points to value {index}, which is not there"
+                ))),
             },
         }
     }
@@ -186,26 +203,26 @@ struct TermColumn<'a, S: Sink> {
 }
 
 impl<'a, S: Sink> TermColumn<'a, S> {
-    fn set(
-        &mut self,
-        row: usize,
-        place: Place,
-        datatypes: &mut Datatypes<S>,
-        sink: &mut S,
-    ) -> Result<bool> {
+    fn set(&mut self, row: usize, place: Place, datatypes: &mut Datatypes<S>, sink: &mut S) -> Result<bool> {
         let Some((index_type, _, _)) = self.strings.dictionary else {
-            let Some(text) = self.strings.at(row)? else { return Ok(false) };
+            let Some(text) = self.strings.at(row)? else {
+                return Ok(false);
+            };
             set_term(text, place, datatypes, sink)?;
             return Ok(true);
         };
-        let Some(index) = self.strings.index_at(index_type, row) else { return Ok(false) };
+        let Some(index) = self.strings.index_at(index_type, row) else {
+            return Ok(false);
+        };
         if self.last == Some(index) {
             return Ok(true);
         }
         if let Some(Some(iri)) = self.iris.get(index) {
             sink.iri(place, iri)?;
         } else {
-            let Some(text) = self.strings.at(row)? else { return Ok(false) };
+            let Some(text) = self.strings.at(row)? else {
+                return Ok(false);
+            };
             if let (true, Parsed::Iri(iri)) = (text.starts_with('<'), parse_canonical(text)?) {
                 let made = sink.make_iri("", &iri)?;
                 sink.iri(place, &made)?;
@@ -229,11 +246,16 @@ pub fn set_term<S: Sink>(text: &str, place: Place, datatypes: &mut Datatypes<S>,
         Parsed::Iri(iri) => sink.plain_iri(place, &iri),
         Parsed::BlankNode(label) => sink.blank_node(place, &label),
         Parsed::Plain(lexical) => sink.literal(place, &lexical, LiteralKind::Plain),
-        Parsed::Language(lexical, language) => sink.literal(place, &lexical, LiteralKind::Language(&language)),
+        Parsed::Language(lexical, language) => {
+            sink.literal(place, &lexical, LiteralKind::Language(&language))
+        }
         Parsed::Typed(lexical, datatype) => datatypes.literal(sink, place, &lexical, &datatype),
         Parsed::Quoted(triple) => sink.quoted_triple(place, &triple),
         Parsed::DefaultGraph if place == Place::Graph => sink.default_graph(),
-        Parsed::DefaultGraph => Err(invalid_term(format!("the empty string is not a {}", place.word()))),
+        Parsed::DefaultGraph => Err(invalid_term(format!(
+            "the empty string is not a {}",
+            place.word()
+        ))),
     }
 }
 
@@ -254,7 +276,11 @@ pub unsafe fn read_batch<S: Sink>(
             // SAFETY: a struct schema has as many children as it says, and so has its array.
             let (child, values) = unsafe { (&**schema.children.add(i), &**array.children.add(i)) };
             // SAFETY: the name of a child is null or a string that ends in zero.
-            let name = if child.name.is_null() { c"" } else { unsafe { CStr::from_ptr(child.name) } };
+            let name = if child.name.is_null() {
+                c""
+            } else {
+                unsafe { CStr::from_ptr(child.name) }
+            };
             if name.to_bytes() == wanted.as_bytes() {
                 return StringColumn::new(child, values, wanted).map(Some);
             }
@@ -265,16 +291,24 @@ pub unsafe fn read_batch<S: Sink>(
     let name = column("name")?;
     let mut terms: [Option<TermColumn<'_, S>>; 4] = [None, None, None, None];
     for (slot, wanted) in terms.iter_mut().zip(TERM_NAMES) {
-        *slot = column(wanted)?.map(|strings| TermColumn { strings, iris: Vec::new(), last: None });
+        *slot = column(wanted)?.map(|strings| TermColumn {
+            strings,
+            iris: Vec::new(),
+            last: None,
+        });
     }
     let [Some(subject), Some(predicate), Some(object), graph] = &mut terms else {
-        return Err(usage_error("an Arrow batch needs the columns subject, predicate and object"));
+        return Err(usage_error(
+            "an Arrow batch needs the columns subject, predicate and object",
+        ));
     };
     let offset = array.offset as usize;
     for row in offset..offset + array.length as usize {
         let code = match &operation {
             None => "A",
-            Some(column) => column.at(row)?.ok_or_else(|| usage_error(format!("row {row}: operation is null")))?,
+            Some(column) => column
+                .at(row)?
+                .ok_or_else(|| usage_error(format!("row {row}: operation is null")))?,
         };
         let name_at = || -> Result<&str> {
             let text = name.as_ref().map_or(Ok(None), |column| column.at(row))?;
@@ -286,13 +320,19 @@ pub unsafe fn read_batch<S: Sink>(
                 is_whole &= predicate.set(row, Place::Predicate, datatypes, sink)?;
                 is_whole &= object.set(row, Place::Object, datatypes, sink)?;
                 if !is_whole {
-                    return Err(invalid_term(format!("row {row}: a statement needs subject, predicate and object")));
+                    return Err(invalid_term(format!(
+                        "row {row}: a statement needs subject, predicate and object"
+                    )));
                 }
                 let has_graph = match graph {
                     Some(graph) => graph.set(row, Place::Graph, datatypes, sink)?,
                     None => false,
                 };
-                let action = if matches!(code, "A" | "+") { Action::Add } else { Action::Delete };
+                let action = if matches!(code, "A" | "+") {
+                    Action::Add
+                } else {
+                    Action::Delete
+                };
                 sink.statement(action, has_graph)?;
             }
             "PA" | "PD" => {
@@ -312,7 +352,8 @@ pub unsafe fn read_batch<S: Sink>(
             }
             "H" => {
                 let text = object.strings.at(row)?;
-                let text = text.ok_or_else(|| invalid_term(format!("row {row}: a header needs a value in object")))?;
+                let text =
+                    text.ok_or_else(|| invalid_term(format!("row {row}: a header needs a value in object")))?;
                 set_term(text, Place::Value, datatypes, sink)?;
                 sink.header(name_at()?)?;
             }
@@ -320,7 +361,11 @@ pub unsafe fn read_batch<S: Sink>(
             "TC" => sink.transaction(Transaction::Commit)?,
             "TA" => sink.transaction(Transaction::Abort)?,
             "Z" => sink.punctuation()?,
-            other => return Err(usage_error(format!("row {row}: operation {other:?} is not known"))),
+            other => {
+                return Err(usage_error(format!(
+                    "row {row}: operation {other:?} is not known"
+                )));
+            }
         }
     }
     Ok(())

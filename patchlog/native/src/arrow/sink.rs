@@ -29,7 +29,10 @@ struct Table {
 
 impl Table {
     fn new() -> Self {
-        Table { strings: Strings::new(), buckets: vec![0; 256] }
+        Table {
+            strings: Strings::new(),
+            buckets: vec![0; 256],
+        }
     }
 
     fn intern(&mut self, text: &[u8]) -> i32 {
@@ -127,7 +130,11 @@ impl ColumnBuilder {
 
     #[inline(always)]
     fn rows(&self) -> usize {
-        if self.table.is_some() { self.indexes.len() } else { self.strings.len() }
+        if self.table.is_some() {
+            self.indexes.len()
+        } else {
+            self.strings.len()
+        }
     }
 
     /// Before a value: lay down the nulls that came before any, and mark the value as one where nulls are marked.
@@ -226,7 +233,9 @@ impl ColumnBuilder {
     }
 
     fn bytes(&self) -> usize {
-        self.table.as_ref().map_or(self.strings.data.len(), |table| table.strings.data.len())
+        self.table
+            .as_ref()
+            .map_or(self.strings.data.len(), |table| table.strings.data.len())
     }
 
     fn finish(&mut self) -> Column {
@@ -239,11 +248,18 @@ impl ColumnBuilder {
                 if strings.len() == 0 && self.null_count > 0 {
                     strings.push(b""); // the index of a null row must still be in range for some readers
                 }
-                Values::Dictionary { indexes: std::mem::take(&mut self.indexes), strings }
+                Values::Dictionary {
+                    indexes: std::mem::take(&mut self.indexes),
+                    strings,
+                }
             }
             None => Values::Plain(std::mem::replace(&mut self.strings, Strings::new())),
         };
-        Column { values, validity: self.validity.take(), null_count: std::mem::take(&mut self.null_count) }
+        Column {
+            values,
+            validity: self.validity.take(),
+            null_count: std::mem::take(&mut self.null_count),
+        }
     }
 }
 
@@ -291,7 +307,10 @@ impl ArrowSink {
             default_graph_index: NULL,
             name: ColumnBuilder::new(is_dictionary, batch_rows),
             terms: std::array::from_fn(|_| ColumnBuilder::new(is_dictionary, batch_rows)),
-            registers: std::array::from_fn(|_| Register { text: Vec::new(), index: NULL }),
+            registers: std::array::from_fn(|_| Register {
+                text: Vec::new(),
+                index: NULL,
+            }),
             graph_is_default: true,
             rows: 0,
             batches: Vec::new(),
@@ -300,17 +319,23 @@ impl ArrowSink {
     }
 
     pub fn columns(&self) -> &'static [&'static str] {
-        if self.is_patch { &PATCH_COLUMNS } else { &STATEMENT_COLUMNS }
+        if self.is_patch {
+            &PATCH_COLUMNS
+        } else {
+            &STATEMENT_COLUMNS
+        }
     }
 
     #[inline(always)]
     fn end_row(&mut self) {
         self.rows += 1;
-        if self.rows >= self.batch_rows {
-            self.close_batch();
-        } else if self.rows % 64 == 0 && self.terms.iter().map(ColumnBuilder::bytes).sum::<usize>() > MAX_BATCH_BYTES {
+        if self.rows >= self.batch_rows || (self.rows % 64 == 0 && self.batch_bytes() > MAX_BATCH_BYTES) {
             self.close_batch();
         }
+    }
+
+    fn batch_bytes(&self) -> usize {
+        self.terms.iter().map(ColumnBuilder::bytes).sum()
     }
 
     pub fn close_batch(&mut self) {
@@ -329,7 +354,9 @@ impl ArrowSink {
             for (column, register) in self.terms.iter().zip(&mut self.registers) {
                 if let (Some(table), 0..) = (&column.table, register.index) {
                     register.text.clear();
-                    register.text.extend_from_slice(table.strings.get(register.index as usize));
+                    register
+                        .text
+                        .extend_from_slice(table.strings.get(register.index as usize));
                 }
             }
         }
@@ -342,7 +369,10 @@ impl ArrowSink {
             }
         }
         self.epoch += 1;
-        self.batches.push(Arc::new(Batch { rows: self.rows, columns }));
+        self.batches.push(Arc::new(Batch {
+            rows: self.rows,
+            columns,
+        }));
         self.rows = 0;
     }
 
@@ -373,7 +403,8 @@ impl ArrowSink {
             self.operation.push_index(known);
             return;
         }
-        self.operation.push_text(if action == Action::Add { b"A" } else { b"D" });
+        self.operation
+            .push_text(if action == Action::Add { b"A" } else { b"D" });
         if let Some(&index) = self.operation.indexes.last() {
             self.action_indexes[action as usize] = index;
         }
@@ -423,7 +454,10 @@ impl Sink for ArrowSink {
     fn make_iri(&mut self, prefix: &str, name: &str) -> Result<ArrowIri> {
         let mut text = Vec::with_capacity(prefix.len() + name.len() + 2);
         push_iri(&mut text, Style::Canonical, prefix, name);
-        Ok(ArrowIri { text: text.into_boxed_slice(), interned: Default::default() })
+        Ok(ArrowIri {
+            text: text.into_boxed_slice(),
+            interned: Default::default(),
+        })
     }
 
     fn make_datatype(&mut self, iri: &str) -> Result<Vec<u8>> {

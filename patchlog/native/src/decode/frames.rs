@@ -16,14 +16,25 @@ pub struct FrameSplitter {
 
 pub enum Split {
     /// The frame's bytes are `buffer[start..end]`.
-    Frame { start: usize, end: usize },
+    Frame {
+        start: usize,
+        end: usize,
+    },
     NeedMore,
     Done,
 }
 
 impl FrameSplitter {
     pub fn new(max_frame_bytes: u64, strict: bool, delimited: Option<bool>) -> Self {
-        FrameSplitter { buffer: Vec::new(), taken: 0, delimited, max_frame_bytes, strict, ended: false, next_frame: 0 }
+        FrameSplitter {
+            buffer: Vec::new(),
+            taken: 0,
+            delimited,
+            max_frame_bytes,
+            strict,
+            ended: false,
+            next_frame: 0,
+        }
     }
 
     pub fn delimited(&self) -> Option<bool> {
@@ -73,7 +84,11 @@ impl FrameSplitter {
         let Some(delimited) = self.detect() else {
             return Ok(if self.ended { Split::Done } else { Split::NeedMore });
         };
-        if delimited { self.split_delimited() } else { self.split_bare() }
+        if delimited {
+            self.split_delimited()
+        } else {
+            self.split_bare()
+        }
     }
 
     fn split_bare(&mut self) -> Result<Split> {
@@ -102,7 +117,11 @@ impl FrameSplitter {
                 if !self.ended {
                     return Ok(Split::NeedMore);
                 }
-                return if header == 0 { Ok(Split::Done) } else { Err(malformed("the stream ends inside a frame length")) };
+                return if header == 0 {
+                    Ok(Split::Done)
+                } else {
+                    Err(malformed("the stream ends inside a frame length"))
+                };
             };
             length |= u64::from(byte & 0x7F) << (7 * header).min(63);
             header += 1;

@@ -5,4 +5,5 @@ pub mod nquads;
 pub mod patch;
 pub mod rdf;
 pub mod rdf_patch;
+pub mod rdf_patch_tokens;
 pub mod terms;

@@ -3,8 +3,10 @@
 use std::borrow::Cow;
 
 use crate::fault::{Fault, Result, invalid_syntax, limit_exceeded};
-use crate::sink::{Action, LiteralKind, OwnedKind, OwnedTerm, Place, QuotedTriple, STATEMENT_PLACES, Sink, Stream};
 use crate::scan::end_of_iri;
+use crate::sink::{
+    Action, LiteralKind, OwnedKind, OwnedTerm, Place, QuotedTriple, STATEMENT_PLACES, Sink, Stream,
+};
 use crate::text::{MAX_TEXT_DEPTH, XSD_STRING, is_label_byte, is_language_byte, unescaped};
 
 /// Datatypes that the sink made, with those met last in front.
@@ -75,7 +77,10 @@ impl<'a> Cursor<'a> {
         match end_of_iri(&self.text.as_bytes()[start..]) {
             Some((length, is_odd)) => {
                 self.at = start + length + 1;
-                Ok(RawIri { text: &self.text[start..start + length], is_odd })
+                Ok(RawIri {
+                    text: &self.text[start..start + length],
+                    is_odd,
+                })
             }
             None => Err(invalid_syntax("an IRI has no closing '>'")),
         }
@@ -98,7 +103,9 @@ impl<'a> Cursor<'a> {
             end -= 1;
         }
         if matches!(bytes[start..end].first(), Some(b'-' | b'.')) {
-            return Err(invalid_syntax("a blank node label does not begin with '-' or '.'"));
+            return Err(invalid_syntax(
+                "a blank node label does not begin with '-' or '.'",
+            ));
         }
         self.at = end;
         Ok(&self.text[start..end])
@@ -113,7 +120,10 @@ impl<'a> Cursor<'a> {
         let mut at = start;
         let mut has_escapes = false;
         loop {
-            let Some(found) = bytes.get(at..).and_then(|rest| memchr::memchr3(quote, b'\\', b'\r', rest)) else {
+            let Some(found) = bytes
+                .get(at..)
+                .and_then(|rest| memchr::memchr3(quote, b'\\', b'\r', rest))
+            else {
                 return Err(invalid_syntax("a string has no closing quote on its line"));
             };
             at += found;
@@ -174,13 +184,19 @@ impl<'a> RawIri<'a> {
     /// Without escapes. Only what would make the end of the IRI unclear is refused: blanks, controls, `<` and `"`.
     #[inline(always)]
     pub fn unescaped(self) -> Result<Cow<'a, str>> {
-        if self.is_odd { odd_iri_text(self.text) } else { Ok(Cow::Borrowed(self.text)) }
+        if self.is_odd {
+            odd_iri_text(self.text)
+        } else {
+            Ok(Cow::Borrowed(self.text))
+        }
     }
 }
 
 fn odd_iri_text(raw: &str) -> Result<Cow<'_, str>> {
     if let Some(odd) = raw.chars().find(|&c| c <= ' ' || c == '<' || c == '"') {
-        return Err(invalid_syntax(format!("the character {odd:?} is not allowed in an IRI; write it as an escape")));
+        return Err(invalid_syntax(format!(
+            "the character {odd:?} is not allowed in an IRI; write it as an escape"
+        )));
     }
     unescaped(raw, false).ok_or_else(wrong_escape)
 }
@@ -210,7 +226,14 @@ pub struct NQuadsReader<S: Sink> {
 
 impl<S: Sink> NQuadsReader<S> {
     pub fn new() -> Self {
-        NQuadsReader { carry: Vec::new(), line: 0, datatypes: Datatypes::new(), has_begun: false, last_subject: Vec::new(), last_graph: Vec::new() }
+        NQuadsReader {
+            carry: Vec::new(),
+            line: 0,
+            datatypes: Datatypes::new(),
+            has_begun: false,
+            last_subject: Vec::new(),
+            last_graph: Vec::new(),
+        }
     }
 
     pub fn feed(&mut self, mut data: &[u8], sink: &mut S) -> Result<()> {
@@ -219,7 +242,9 @@ impl<S: Sink> NQuadsReader<S> {
             sink.stream(Stream::Text)?;
         }
         if !self.carry.is_empty() {
-            let Some(end) = memchr::memchr(b'\n', data) else { return self.keep(data) };
+            let Some(end) = memchr::memchr(b'\n', data) else {
+                return self.keep(data);
+            };
             self.keep(&data[..end])?;
             data = &data[end + 1..];
             let line = std::mem::take(&mut self.carry);
@@ -240,7 +265,11 @@ impl<S: Sink> NQuadsReader<S> {
             sink.stream(Stream::Text)?;
         }
         let line = std::mem::take(&mut self.carry);
-        if line.is_empty() { Ok(()) } else { self.line(&line, sink) }
+        if line.is_empty() {
+            Ok(())
+        } else {
+            self.line(&line, sink)
+        }
     }
 
     fn keep(&mut self, data: &[u8]) -> Result<()> {
@@ -282,7 +311,11 @@ impl<S: Sink> NQuadsReader<S> {
                     self.term(&mut cursor, STATEMENT_PLACES[count], sink)?;
                     count += 1;
                 }
-                Some(_) => return Err(invalid_syntax("a statement has more than four terms, or no '.' at its end")),
+                Some(_) => {
+                    return Err(invalid_syntax(
+                        "a statement has more than four terms, or no '.' at its end",
+                    ));
+                }
                 None => return Err(invalid_syntax("a statement ends without '.'")),
             }
             cursor.skip_blanks();
@@ -355,7 +388,11 @@ pub fn literal<S: Sink>(
     sink: &mut S,
 ) -> Result<()> {
     let (raw, has_escapes) = cursor.raw_lexical()?;
-    let lexical = if has_escapes { unescaped(raw, true).ok_or_else(wrong_escape)? } else { raw.into() };
+    let lexical = if has_escapes {
+        unescaped(raw, true).ok_or_else(wrong_escape)?
+    } else {
+        raw.into()
+    };
     match cursor.peek() {
         Some(b'@') => {
             let language = unescaped(cursor.raw_language()?, false).ok_or_else(wrong_escape)?;
@@ -381,7 +418,9 @@ fn datatype_iri<'a>(cursor: &mut Cursor<'a>) -> Result<Cow<'a, str>> {
 /// Read `<< s p o >>` or `<<( s p o )>>`.
 pub fn quoted_triple(cursor: &mut Cursor<'_>, depth: usize) -> Result<QuotedTriple> {
     if depth > MAX_TEXT_DEPTH {
-        return Err(limit_exceeded(format!("quoted triples nest more than {MAX_TEXT_DEPTH} deep")));
+        return Err(limit_exceeded(format!(
+            "quoted triples nest more than {MAX_TEXT_DEPTH} deep"
+        )));
     }
     cursor.at += 2;
     let is_term = cursor.peek() == Some(b'(');
@@ -395,7 +434,9 @@ pub fn quoted_triple(cursor: &mut Cursor<'_>, depth: usize) -> Result<QuotedTrip
         return Err(invalid_syntax("a quoted triple is not closed after three terms"));
     }
     cursor.at += close.len();
-    Ok(QuotedTriple { terms: [subject, predicate, object] })
+    Ok(QuotedTriple {
+        terms: [subject, predicate, object],
+    })
 }
 
 fn owned_term(cursor: &mut Cursor<'_>, depth: usize) -> Result<OwnedTerm> {
@@ -405,15 +446,19 @@ fn owned_term(cursor: &mut Cursor<'_>, depth: usize) -> Result<OwnedTerm> {
             Ok(OwnedTerm::Quoted(Box::new(quoted_triple(cursor, depth + 1)?)))
         }
         Some(b'<') => Ok(OwnedTerm::Iri(cursor.raw_iri()?.unescaped()?.into_owned())),
-        Some(b'_') => {
-            Ok(OwnedTerm::BlankNode(unescaped(cursor.raw_label()?, false).ok_or_else(wrong_escape)?.into_owned()))
-        }
+        Some(b'_') => Ok(OwnedTerm::BlankNode(
+            unescaped(cursor.raw_label()?, false)
+                .ok_or_else(wrong_escape)?
+                .into_owned(),
+        )),
         Some(b'"') => {
             let (raw, _) = cursor.raw_lexical()?;
             let lexical = unescaped(raw, true).ok_or_else(wrong_escape)?.into_owned();
             let kind = match cursor.peek() {
                 Some(b'@') => OwnedKind::Language(
-                    unescaped(cursor.raw_language()?, false).ok_or_else(wrong_escape)?.into_owned(),
+                    unescaped(cursor.raw_language()?, false)
+                        .ok_or_else(wrong_escape)?
+                        .into_owned(),
                 ),
                 Some(b'^') => match datatype_iri(cursor)?.into_owned() {
                     iri if iri == XSD_STRING => OwnedKind::Plain,

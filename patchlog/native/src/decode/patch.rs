@@ -21,14 +21,20 @@ impl TransactionOrder {
         match (transaction, self.is_open) {
             (Transaction::Start, false) => self.is_open = true,
             (Transaction::Start, true) => {
-                return Err(transaction_error("a transaction starts inside a transaction; end the first one before"));
+                return Err(transaction_error(
+                    "a transaction starts inside a transaction; end the first one before",
+                ));
             }
             (_, true) => self.is_open = false,
             (Transaction::Commit, false) => {
-                return Err(transaction_error("a transaction is committed that was never started"));
+                return Err(transaction_error(
+                    "a transaction is committed that was never started",
+                ));
             }
             (Transaction::Abort, false) => {
-                return Err(transaction_error("a transaction is aborted that was never started"));
+                return Err(transaction_error(
+                    "a transaction is aborted that was never started",
+                ));
             }
         }
         Ok(())
@@ -101,7 +107,10 @@ impl<S: Sink> PatchReader<S> {
         };
         let index = self.splitter.next_frame - 1;
         sink.frame_start();
-        let outcome = self.state.frame(self.splitter.bytes(start, end), sink).and_then(|()| sink.frame_end(&[]));
+        let outcome = self
+            .state
+            .frame(self.splitter.bytes(start, end), sink)
+            .and_then(|()| sink.frame_end(&[]));
         match outcome {
             Ok(()) => Ok(Some(index)),
             Err(fault) => {
@@ -129,12 +138,15 @@ impl<S: Sink> PatchState<S> {
             if row >= self.reading.limits.max_rows_per_frame {
                 return Err(too_many_rows(self.reading.limits.max_rows_per_frame).at_row(row));
             }
-            self.row(content, row == 0, sink).map_err(|fault| fault.at_row(row))?;
+            self.row(content, row == 0, sink)
+                .map_err(|fault| fault.at_row(row))?;
             row += 1;
         }
         if self.stream_type == StreamType::Frame && self.options.is_some() {
             if self.transactions.is_open && self.reading.strict {
-                return Err(transaction_error("a transaction is still open at the end of its frame"));
+                return Err(transaction_error(
+                    "a transaction is still open at the end of its frame",
+                ));
             }
             sink.punctuation()?;
         }
@@ -150,7 +162,9 @@ impl<S: Sink> PatchState<S> {
         if kind == 1 {
             return self.options_row(content, is_first, sink);
         }
-        let Some(terms) = &mut self.terms else { return Err(before_options()) };
+        let Some(terms) = &mut self.terms else {
+            return Err(before_options());
+        };
         match kind {
             2 => self.statement(Action::Add, content, sink),
             3 => self.statement(Action::Delete, content, sink),
@@ -165,7 +179,9 @@ impl<S: Sink> PatchState<S> {
             14 => self.header(content, sink),
             _ => {
                 if self.stream_type != StreamType::Punctuated {
-                    return Err(unexpected_row("a punctuation row in a stream that is not punctuated"));
+                    return Err(unexpected_row(
+                        "a punctuation row in a stream that is not punctuated",
+                    ));
                 }
                 sink.punctuation()
             }
@@ -192,7 +208,11 @@ impl<S: Sink> PatchState<S> {
             }
             _ => {
                 options.check_readable(&self.reading.limits, self.reading.strict)?;
-                self.terms = Some(TermReader::new(&options.terms, &self.reading.limits, self.reading.strict));
+                self.terms = Some(TermReader::new(
+                    &options.terms,
+                    &self.reading.limits,
+                    self.reading.strict,
+                ));
                 self.transactions = TransactionOrder::default();
                 self.stream_type = options.stream_type()?;
             }
@@ -205,7 +225,9 @@ impl<S: Sink> PatchState<S> {
 
     #[inline(always)]
     fn statement(&mut self, action: Action, content: &[u8], sink: &mut S) -> Result<()> {
-        let Some(terms) = &mut self.terms else { return Err(before_options()) };
+        let Some(terms) = &mut self.terms else {
+            return Err(before_options());
+        };
         let raw = Statement::split(content)?;
         terms.set_triple(sink, &raw)?;
         let mut has_graph = self.statement_type == StatementType::Quads;
@@ -217,7 +239,9 @@ impl<S: Sink> PatchState<S> {
     }
 
     fn namespace(&mut self, action: Action, content: &[u8], sink: &mut S) -> Result<()> {
-        let Some(terms) = &mut self.terms else { return Err(before_options()) };
+        let Some(terms) = &mut self.terms else {
+            return Err(before_options());
+        };
         let mut name: &[u8] = b"";
         let mut value = RawTerm::Unset;
         let mut graph = RawTerm::Unset;
@@ -262,7 +286,9 @@ impl<S: Sink> PatchState<S> {
     }
 
     fn header(&mut self, content: &[u8], sink: &mut S) -> Result<()> {
-        let Some(terms) = &mut self.terms else { return Err(before_options()) };
+        let Some(terms) = &mut self.terms else {
+            return Err(before_options());
+        };
         let mut key: &[u8] = b"";
         let mut value = RawTerm::Unset;
         let mut fields = Fields::new(content);
@@ -285,7 +311,12 @@ impl<S: Sink> PatchState<S> {
 
 /// Set the graph register; false where a lenient reader finds no graph to repeat.
 #[inline(always)]
-fn set_graph<S: Sink>(terms: &mut TermReader<S>, sink: &mut S, graph: RawTerm<'_>, strict: bool) -> Result<bool> {
+fn set_graph<S: Sink>(
+    terms: &mut TermReader<S>,
+    sink: &mut S,
+    graph: RawTerm<'_>,
+    strict: bool,
+) -> Result<bool> {
     if !strict && matches!(graph, RawTerm::Unset) && !terms.is_set[Place::Graph as usize] {
         return Ok(false);
     }

@@ -35,7 +35,11 @@ pub fn split_row(data: &[u8], known: u32) -> Result<(u32, &[u8])> {
     // Nearly always: one field, with a tag and a length of one byte each.
     if let [tag, length, content @ ..] = data {
         let field = u32::from(tag >> 3);
-        if tag & 0x87 == LENGTH && content.len() == *length as usize && *length < 0x80 && known & (1 << field) != 0 {
+        if tag & 0x87 == LENGTH
+            && content.len() == *length as usize
+            && *length < 0x80
+            && known & (1 << field) != 0
+        {
             return Ok((field, content));
         }
     }
@@ -59,7 +63,9 @@ fn split_any_row(data: &[u8], known: u32) -> Result<(u32, &[u8])> {
 
 #[cold]
 pub fn too_many_rows(limit: u64) -> Box<crate::fault::Fault> {
-    limit_exceeded(format!("the frame has more than {limit} rows (Limits.max_rows_per_frame)"))
+    limit_exceeded(format!(
+        "the frame has more than {limit} rows (Limits.max_rows_per_frame)"
+    ))
 }
 
 #[cold]
@@ -102,7 +108,13 @@ impl<S: Sink> RdfReader<S> {
     pub fn new(reading: Reading) -> Self {
         RdfReader {
             splitter: FrameSplitter::new(reading.limits.max_frame_bytes, reading.strict, reading.delimited),
-            state: RdfState { reading, options: None, physical: Physical::Triples, terms: None, in_graph: false },
+            state: RdfState {
+                reading,
+                options: None,
+                physical: Physical::Triples,
+                terms: None,
+                in_graph: false,
+            },
         }
     }
 
@@ -170,7 +182,8 @@ impl<S: Sink> RdfState<S> {
                     if row >= self.reading.limits.max_rows_per_frame {
                         return Err(too_many_rows(self.reading.limits.max_rows_per_frame).at_row(row));
                     }
-                    self.row(content, row == 0, sink).map_err(|fault| fault.at_row(row))?;
+                    self.row(content, row == 0, sink)
+                        .map_err(|fault| fault.at_row(row))?;
                     row += 1;
                 }
                 (15, LENGTH) => {
@@ -193,7 +206,9 @@ impl<S: Sink> RdfState<S> {
         if kind == 1 {
             return self.options_row(content, is_first, sink);
         }
-        let Some(terms) = &mut self.terms else { return Err(before_options()) };
+        let Some(terms) = &mut self.terms else {
+            return Err(before_options());
+        };
         match kind {
             2 => self.triple(content, sink),
             3 => self.quad(content, sink),
@@ -224,7 +239,11 @@ impl<S: Sink> RdfState<S> {
             }
             _ => {
                 options.check_readable(&self.reading.limits, self.reading.strict)?;
-                self.terms = Some(TermReader::new(&options.terms, &self.reading.limits, self.reading.strict));
+                self.terms = Some(TermReader::new(
+                    &options.terms,
+                    &self.reading.limits,
+                    self.reading.strict,
+                ));
                 self.in_graph = false;
             }
         }
@@ -242,7 +261,9 @@ impl<S: Sink> RdfState<S> {
             Physical::Graphs if self.in_graph => true,
             Physical::Graphs => return Err(unexpected_row("a triple row outside a graph")),
         };
-        let Some(terms) = &mut self.terms else { return Err(before_options()) };
+        let Some(terms) = &mut self.terms else {
+            return Err(before_options());
+        };
         terms.set_triple(sink, &Statement::split(content)?)?;
         terms.count(&STATEMENT_PLACES[..if has_graph { 4 } else { 3 }])?;
         sink.statement(Action::Add, has_graph)
@@ -253,7 +274,9 @@ impl<S: Sink> RdfState<S> {
         if self.physical != Physical::Quads {
             return Err(unexpected_row("a quad row in a stream that is not of quads"));
         }
-        let Some(terms) = &mut self.terms else { return Err(before_options()) };
+        let Some(terms) = &mut self.terms else {
+            return Err(before_options());
+        };
         let statement = Statement::split(content)?;
         terms.set_triple(sink, &statement)?;
         terms.set(sink, Place::Graph, statement.term(Place::Graph))?;
@@ -263,12 +286,16 @@ impl<S: Sink> RdfState<S> {
 
     fn graph_start(&mut self, content: &[u8], sink: &mut S) -> Result<()> {
         if self.physical != Physical::Graphs {
-            return Err(unexpected_row("a graph start row in a stream that is not of graphs"));
+            return Err(unexpected_row(
+                "a graph start row in a stream that is not of graphs",
+            ));
         }
         if self.in_graph && self.reading.strict {
             return Err(unexpected_row("a graph start row inside a graph"));
         }
-        let Some(terms) = &mut self.terms else { return Err(before_options()) };
+        let Some(terms) = &mut self.terms else {
+            return Err(before_options());
+        };
         let mut graph = RawTerm::Unset;
         let mut fields = Fields::new(content);
         while !fields.is_done() {
@@ -278,7 +305,9 @@ impl<S: Sink> RdfState<S> {
             }
         }
         if matches!(graph, RawTerm::Unset) {
-            return Err(invalid_term("a graph start row has no graph; it cannot repeat one"));
+            return Err(invalid_term(
+                "a graph start row has no graph; it cannot repeat one",
+            ));
         }
         terms.set(sink, Place::Graph, graph)?;
         self.in_graph = true;
@@ -287,17 +316,25 @@ impl<S: Sink> RdfState<S> {
 
     fn graph_end(&mut self, sink: &mut S) -> Result<()> {
         if self.physical != Physical::Graphs {
-            return Err(unexpected_row("a graph end row in a stream that is not of graphs"));
+            return Err(unexpected_row(
+                "a graph end row in a stream that is not of graphs",
+            ));
         }
         if !self.in_graph {
-            return if self.reading.strict { Err(unexpected_row("a graph end row outside a graph")) } else { Ok(()) };
+            return if self.reading.strict {
+                Err(unexpected_row("a graph end row outside a graph"))
+            } else {
+                Ok(())
+            };
         }
         self.in_graph = false;
         sink.graph_end()
     }
 
     fn namespace(&mut self, content: &[u8], sink: &mut S) -> Result<()> {
-        let Some(terms) = &mut self.terms else { return Err(before_options()) };
+        let Some(terms) = &mut self.terms else {
+            return Err(before_options());
+        };
         let mut name: &[u8] = b"";
         let mut value = RawTerm::Unset;
         let mut fields = Fields::new(content);

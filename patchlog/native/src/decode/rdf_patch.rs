@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 
-use crate::decode::nquads::{
-    Cursor, Datatypes, MAX_LINE_BYTES, literal, too_long, wrong_escape,
-};
+use crate::decode::nquads::{Cursor, Datatypes, MAX_LINE_BYTES, literal, too_long, wrong_escape};
 use crate::decode::patch::TransactionOrder;
+use crate::decode::rdf_patch_tokens::{number_length, prefixed_name_length};
 use crate::fault::{Fault, Result, invalid_syntax, limit_exceeded};
 use crate::sink::{
-    Action, LiteralKind, OwnedKind, OwnedTerm, Place, QuotedTriple, STATEMENT_PLACES, Sink, Stream, Transaction,
+    Action, LiteralKind, OwnedKind, OwnedTerm, Place, QuotedTriple, STATEMENT_PLACES, Sink, Stream,
+    Transaction,
 };
 use crate::text::{MAX_TEXT_DEPTH, XSD_STRING, unescape, unescaped};
 
@@ -63,8 +63,12 @@ enum Item {
 enum Token {
     Word(String),
     Term(OwnedTerm),
-    Opening { is_round: bool },
-    Closing { is_round: bool },
+    Opening {
+        is_round: bool,
+    },
+    Closing {
+        is_round: bool,
+    },
     Dot,
     /// The line goes on as a comment, or ends.
     End,
@@ -120,7 +124,9 @@ impl<S: Sink> RdfPatchReader<S> {
     pub fn feed(&mut self, mut data: &[u8], sink: &mut S) -> Result<()> {
         self.begin(sink)?;
         if !self.carry.is_empty() {
-            let Some(end) = memchr::memchr(b'\n', data) else { return self.keep(data) };
+            let Some(end) = memchr::memchr(b'\n', data) else {
+                return self.keep(data);
+            };
             self.keep(&data[..end])?;
             data = &data[end + 1..];
             let line = std::mem::take(&mut self.carry);
@@ -206,7 +212,8 @@ impl<S: Sink> RdfPatchReader<S> {
         if cursor.peek().is_some() {
             return Ok(false);
         }
-        sink.statement(action, count == 4).map_err(|fault| fault.at_line(self.line))?;
+        sink.statement(action, count == 4)
+            .map_err(|fault| fault.at_line(self.line))?;
         Ok(true)
     }
 
@@ -268,22 +275,31 @@ impl<S: Sink> RdfPatchReader<S> {
     }
 
     fn token(&mut self, token: Token, sink: &mut S) -> Result<()> {
-        let Some(keyword) = self.keyword else { return self.begin_row(token) };
+        let Some(keyword) = self.keyword else {
+            return self.begin_row(token);
+        };
         match token {
             Token::Dot => return self.end_row(keyword, sink),
             _ if self.items.len() == keyword.most_terms() => {
-                return Err(invalid_syntax("the row has too many terms: its dot should stand here"));
+                return Err(invalid_syntax(
+                    "the row has too many terms: its dot should stand here",
+                ));
             }
             Token::Term(term) => self.add(term)?,
             Token::Opening { is_round } => {
                 if self.open.len() == MAX_TEXT_DEPTH {
-                    return Err(limit_exceeded(format!("quoted triples nest more than {MAX_TEXT_DEPTH} deep")));
+                    return Err(limit_exceeded(format!(
+                        "quoted triples nest more than {MAX_TEXT_DEPTH} deep"
+                    )));
                 }
                 self.open.push((is_round, Vec::new()));
             }
             Token::Closing { is_round } => self.close_triple(is_round)?,
             Token::Word(word) => {
-                let takes_word = matches!(keyword, Keyword::Header | Keyword::NamespaceAdd | Keyword::NamespaceDelete);
+                let takes_word = matches!(
+                    keyword,
+                    Keyword::Header | Keyword::NamespaceAdd | Keyword::NamespaceDelete
+                );
                 if takes_word && self.items.is_empty() && self.open.is_empty() {
                     self.items.push(Item::Word(word));
                 } else if word == "true" || word == "false" {
@@ -332,10 +348,13 @@ impl<S: Sink> RdfPatchReader<S> {
             return Err(invalid_syntax("a bracket closes nothing"));
         };
         if opened_round != is_round {
-            return Err(invalid_syntax("a quoted triple is closed with another bracket than it was opened with"));
+            return Err(invalid_syntax(
+                "a quoted triple is closed with another bracket than it was opened with",
+            ));
         }
-        let terms: [OwnedTerm; 3] =
-            parts.try_into().map_err(|_| invalid_syntax("a quoted triple has three terms, not fewer"))?;
+        let terms: [OwnedTerm; 3] = parts
+            .try_into()
+            .map_err(|_| invalid_syntax("a quoted triple has three terms, not fewer"))?;
         self.add(OwnedTerm::Quoted(Box::new(QuotedTriple { terms })))
     }
 
@@ -349,13 +368,17 @@ impl<S: Sink> RdfPatchReader<S> {
             Keyword::Add => self.statement(Action::Add, items, sink)?,
             Keyword::Delete => self.statement(Action::Delete, items, sink)?,
             Keyword::Header => {
-                let (Some(key), Some(value)) = (items.next(), items.next()) else { return Err(too_few()) };
+                let (Some(key), Some(value)) = (items.next(), items.next()) else {
+                    return Err(too_few());
+                };
                 let key = name_of(key)?;
                 self.set(sink, Place::Value, item_term(value)?)?;
                 sink.header(&key)?;
             }
             Keyword::NamespaceAdd => {
-                let (Some(name), Some(iri)) = (items.next(), items.next()) else { return Err(too_few()) };
+                let (Some(name), Some(iri)) = (items.next(), items.next()) else {
+                    return Err(too_few());
+                };
                 let (name, iri) = (name_of(name)?, iri_of(iri)?);
                 sink.plain_iri(Place::Value, &iri)?;
                 let has_graph = self.graph(items.next(), sink)?;
@@ -363,11 +386,17 @@ impl<S: Sink> RdfPatchReader<S> {
                 self.prefixes.insert(name, iri);
             }
             Keyword::NamespaceDelete => {
-                let Some(name) = items.next() else { return Err(too_few()) };
+                let Some(name) = items.next() else {
+                    return Err(too_few());
+                };
                 // Jena takes a single term for the graph; rdflib, which writes the name as a word, for the IRI.
                 let is_word = matches!(name, Item::Word(_));
                 let (first, second) = (items.next(), items.next());
-                let (iri, graph) = if is_word || second.is_some() { (first, second) } else { (None, first) };
+                let (iri, graph) = if is_word || second.is_some() {
+                    (first, second)
+                } else {
+                    (None, first)
+                };
                 let name = name_of(name)?;
                 let has_iri = iri.is_some();
                 if let Some(iri) = iri {
@@ -379,7 +408,9 @@ impl<S: Sink> RdfPatchReader<S> {
             }
             Keyword::Transaction(transaction) => {
                 if let Some(order) = &mut self.order {
-                    order.accept(transaction).map_err(|fault| fault.at_line(self.row_line))?;
+                    order
+                        .accept(transaction)
+                        .map_err(|fault| fault.at_line(self.row_line))?;
                 }
                 sink.transaction(transaction)?;
             }
@@ -418,7 +449,9 @@ impl<S: Sink> RdfPatchReader<S> {
             OwnedTerm::BlankNode(label) => sink.blank_node(place, &label),
             OwnedTerm::Literal { lexical, kind } => match kind {
                 OwnedKind::Plain => sink.literal(place, &lexical, LiteralKind::Plain),
-                OwnedKind::Language(language) => sink.literal(place, &lexical, LiteralKind::Language(&language)),
+                OwnedKind::Language(language) => {
+                    sink.literal(place, &lexical, LiteralKind::Language(&language))
+                }
                 OwnedKind::Typed(iri) => self.datatypes.literal(sink, place, &lexical, &iri),
             },
             OwnedTerm::Quoted(triple) => sink.quoted_triple(place, &triple),
@@ -428,7 +461,9 @@ impl<S: Sink> RdfPatchReader<S> {
     /// The next token of the line; None where a long string goes on in the next line.
     fn next_token(&mut self, cursor: &mut Cursor<'_>) -> Result<Option<Token>> {
         cursor.skip_blanks();
-        let Some(first) = cursor.peek() else { return Ok(Some(Token::End)) };
+        let Some(first) = cursor.peek() else {
+            return Ok(Some(Token::End));
+        };
         let rest = cursor.rest();
         Ok(Some(match first {
             b'#' => Token::End,
@@ -467,7 +502,10 @@ impl<S: Sink> RdfPatchReader<S> {
                         return Err(no_row_begins());
                     }
                     cursor.at += 3;
-                    let long = LongString { quote: first, raw: String::new() };
+                    let long = LongString {
+                        quote: first,
+                        raw: String::new(),
+                    };
                     match self.long_string_part(long, cursor)? {
                         Some(lexical) => return Ok(Some(Token::Term(self.literal_of(lexical, cursor)?))),
                         None => return Ok(None),
@@ -487,14 +525,22 @@ impl<S: Sink> RdfPatchReader<S> {
         if let Some((length, datatype)) = number_length(rest.as_bytes()) {
             cursor.at += length;
             let kind = OwnedKind::Typed(format!("{XSD}{datatype}"));
-            return Ok(Token::Term(OwnedTerm::Literal { lexical: rest[..length].to_owned(), kind }));
+            return Ok(Token::Term(OwnedTerm::Literal {
+                lexical: rest[..length].to_owned(),
+                kind,
+            }));
         }
         if let Some((prefix, length)) = prefixed_name_length(rest.as_bytes()) {
             let name = &rest[..length];
             cursor.at += length;
-            return Ok(Token::Term(OwnedTerm::Iri(self.resolve(&name[..prefix], &name[prefix + 1..])?)));
+            return Ok(Token::Term(OwnedTerm::Iri(
+                self.resolve(&name[..prefix], &name[prefix + 1..])?,
+            )));
         }
-        let word = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-').len();
+        let word = rest.len()
+            - rest
+                .trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-')
+                .len();
         if word > 0 && rest.as_bytes()[0].is_ascii_alphabetic() {
             cursor.at += word;
             return Ok(Token::Word(rest[..word].to_owned()));
@@ -508,7 +554,9 @@ impl<S: Sink> RdfPatchReader<S> {
 
     fn resolve(&self, prefix: &str, local: &str) -> Result<String> {
         let Some(namespace) = self.prefixes.get(prefix) else {
-            return Err(invalid_syntax(format!("no PA row before defines the prefix {prefix:?}")));
+            return Err(invalid_syntax(format!(
+                "no PA row before defines the prefix {prefix:?}"
+            )));
         };
         let mut iri = namespace.clone();
         let mut is_escaped = false;
@@ -534,7 +582,9 @@ impl<S: Sink> RdfPatchReader<S> {
                     long.raw.push_str(&cursor.text[start..]);
                     long.raw.push('\n');
                     if long.raw.len() > MAX_LINE_BYTES {
-                        return Err(limit_exceeded(format!("a string is longer than {MAX_LINE_BYTES} bytes")));
+                        return Err(limit_exceeded(format!(
+                            "a string is longer than {MAX_LINE_BYTES} bytes"
+                        )));
                     }
                     self.long_string = Some(long);
                     return Ok(None);
@@ -559,15 +609,19 @@ impl<S: Sink> RdfPatchReader<S> {
     fn literal_of(&mut self, lexical: String, cursor: &mut Cursor<'_>) -> Result<OwnedTerm> {
         let rest = cursor.rest();
         let kind = match rest {
-            [b'@', ..] => {
-                OwnedKind::Language(unescaped(cursor.raw_language()?, false).ok_or_else(wrong_escape)?.into_owned())
-            }
+            [b'@', ..] => OwnedKind::Language(
+                unescaped(cursor.raw_language()?, false)
+                    .ok_or_else(wrong_escape)?
+                    .into_owned(),
+            ),
             [b'^', b'^', b'<', ..] => {
                 cursor.at += 2;
                 typed(cursor.raw_iri()?.unescaped()?.into_owned())
             }
             [b'^', b'^', name @ ..] => {
-                let Some((prefix, length)) = prefixed_name_length(name) else { return Err(no_token(cursor)) };
+                let Some((prefix, length)) = prefixed_name_length(name) else {
+                    return Err(no_token(cursor));
+                };
                 let start = cursor.at + 2;
                 let name = &cursor.text[start..start + length];
                 let iri = self.resolve(&name[..prefix], &name[prefix + 1..])?;
@@ -581,7 +635,11 @@ impl<S: Sink> RdfPatchReader<S> {
 }
 
 fn typed(iri: String) -> OwnedKind {
-    if iri == XSD_STRING { OwnedKind::Plain } else { OwnedKind::Typed(iri) }
+    if iri == XSD_STRING {
+        OwnedKind::Plain
+    } else {
+        OwnedKind::Typed(iri)
+    }
 }
 
 #[cold]
@@ -611,7 +669,10 @@ fn item_term(item: Item) -> Result<OwnedTerm> {
 fn name_of(item: Item) -> Result<String> {
     match item {
         Item::Word(word) => Ok(word),
-        Item::Term(OwnedTerm::Literal { lexical, kind: OwnedKind::Plain }) => Ok(lexical),
+        Item::Term(OwnedTerm::Literal {
+            lexical,
+            kind: OwnedKind::Plain,
+        }) => Ok(lexical),
         Item::Term(_) => Err(invalid_syntax("a name should be a word or a string")),
     }
 }
@@ -619,88 +680,12 @@ fn name_of(item: Item) -> Result<String> {
 fn iri_of(item: Item) -> Result<String> {
     match item {
         Item::Term(OwnedTerm::Iri(iri)) => Ok(iri),
-        Item::Term(OwnedTerm::Literal { lexical, kind: OwnedKind::Plain }) => Ok(lexical),
-        _ => Err(invalid_syntax("the IRI of a namespace stands in brackets or in quotes")),
+        Item::Term(OwnedTerm::Literal {
+            lexical,
+            kind: OwnedKind::Plain,
+        }) => Ok(lexical),
+        _ => Err(invalid_syntax(
+            "the IRI of a namespace stands in brackets or in quotes",
+        )),
     }
-}
-
-fn digits(bytes: &[u8]) -> usize {
-    bytes.iter().take_while(|byte| byte.is_ascii_digit()).count()
-}
-
-/// How many bytes of `text` are a number, and the local name of its datatype.
-fn number_length(text: &[u8]) -> Option<(usize, &'static str)> {
-    let sign = usize::from(matches!(text.first(), Some(b'+' | b'-')));
-    let whole = digits(&text[sign..]);
-    let mut end = sign + whole;
-    let has_dot = text.get(end) == Some(&b'.');
-    let fraction = if has_dot { digits(&text[end + 1..]) } else { 0 };
-    if whole == 0 && fraction == 0 {
-        return None;
-    }
-    // A dot without digits behind it belongs to a number only where an exponent follows: otherwise it ends the row.
-    for mantissa in [end + if has_dot { 1 + fraction } else { 0 }, end] {
-        if matches!(text.get(mantissa), Some(b'e' | b'E')) {
-            let sign = usize::from(matches!(text.get(mantissa + 1), Some(b'+' | b'-')));
-            let exponent = digits(text.get(mantissa + 1 + sign..).unwrap_or_default());
-            if exponent > 0 {
-                return Some((mantissa + 1 + sign + exponent, "double"));
-            }
-        }
-    }
-    if fraction > 0 {
-        end += 1 + fraction;
-        return Some((end, "decimal"));
-    }
-    (whole > 0).then_some((end, "integer"))
-}
-
-/// Where the colon of a prefixed name stands, and how many bytes the whole name has.
-fn prefixed_name_length(text: &[u8]) -> Option<(usize, usize)> {
-    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | 0x80..);
-    let is_start = |byte: u8| byte.is_ascii_alphabetic() || byte >= 0x80;
-    let mut at = 0;
-    if text.first().is_some_and(|&byte| is_start(byte)) {
-        at = 1;
-        loop {
-            let dots = text[at..].iter().take_while(|&&byte| byte == b'.').count();
-            let letters = text[at + dots..].iter().take_while(|&&byte| is_name(byte)).count();
-            if letters == 0 {
-                break;
-            }
-            at += dots + letters;
-        }
-    }
-    if text.get(at) != Some(&b':') {
-        return None;
-    }
-    let colon = at;
-    at += 1;
-    if text.get(at) == Some(&b'.') {
-        return Some((colon, at));
-    }
-    loop {
-        let dots = text[at..].iter().take_while(|&&byte| byte == b'.').count();
-        let mut end = at + dots;
-        loop {
-            match text.get(end) {
-                Some(&byte) if is_name(byte) || byte == b':' => end += 1,
-                Some(b'%')
-                    if text.get(end + 1).is_some_and(u8::is_ascii_hexdigit)
-                        && text.get(end + 2).is_some_and(u8::is_ascii_hexdigit) =>
-                {
-                    end += 3;
-                }
-                Some(b'\\') if text.get(end + 1).is_some_and(|byte| b"_~.-!$&'()*+,;=/?#@%".contains(byte)) => {
-                    end += 2;
-                }
-                _ => break,
-            }
-        }
-        if end == at + dots {
-            break;
-        }
-        at = end;
-    }
-    Some((colon, at))
 }

@@ -80,7 +80,12 @@ pub struct Statement<'a> {
 impl<'a> Statement<'a> {
     #[inline(always)]
     pub fn split(data: &'a [u8]) -> Result<Self> {
-        let mut statement = Statement { data, fields: [0; 4], starts: [0; 4], ends: [0; 4] };
+        let mut statement = Statement {
+            data,
+            fields: [0; 4],
+            starts: [0; 4],
+            ends: [0; 4],
+        };
         let mut at = 0;
         // Nearly always: a tag and a length of one byte each.
         while let [tag, length, ..] = data[at..] {
@@ -95,7 +100,11 @@ impl<'a> Statement<'a> {
             statement.ends[place] = end as u32;
             at = end;
         }
-        if at < data.len() { statement.split_slowly(at) } else { Ok(statement) }
+        if at < data.len() {
+            statement.split_slowly(at)
+        } else {
+            Ok(statement)
+        }
     }
 
     #[inline(never)]
@@ -126,7 +135,11 @@ impl<'a> Statement<'a> {
         }
         let data = &self.data[self.starts[index] as usize..self.ends[index] as usize];
         let kind = u32::from((field - 1) & 3) + 1;
-        if index == 3 { RawTerm::of_graph_kind(kind, data) } else { RawTerm::of_kind(kind, data) }
+        if index == 3 {
+            RawTerm::of_graph_kind(kind, data)
+        } else {
+            RawTerm::of_kind(kind, data)
+        }
     }
 }
 
@@ -213,10 +226,20 @@ impl<S: Sink> TermReader<S> {
             name_size: options.names,
             last_name_entry: 0,
             last_name: 0,
-            prefixes: (0..options.prefixes).map(|_| Prefix { text: String::new(), serial: 0 }).collect(),
+            prefixes: (0..options.prefixes)
+                .map(|_| Prefix {
+                    text: String::new(),
+                    serial: 0,
+                })
+                .collect(),
             last_prefix_entry: 0,
             last_prefix: 0,
-            datatypes: (0..options.datatypes).map(|_| Datatype { iri: None, made: None }).collect(),
+            datatypes: (0..options.datatypes)
+                .map(|_| Datatype {
+                    iri: None,
+                    made: None,
+                })
+                .collect(),
             last_datatype_entry: 0,
             generalized: options.generalized,
             rdf_star: options.rdf_star,
@@ -260,7 +283,9 @@ impl<S: Sink> TermReader<S> {
     fn entry_id(what: &str, id: u32, last: u32, size: u32) -> Result<u32> {
         let id = if id == 0 { last.wrapping_add(1) } else { id };
         if id == 0 || id > size {
-            return Err(unknown_entry(format!("{what} entry {id} does not fit a table of {size}")));
+            return Err(unknown_entry(format!(
+                "{what} entry {id} does not fit a table of {size}"
+            )));
         }
         Ok(id)
     }
@@ -272,7 +297,11 @@ impl<S: Sink> TermReader<S> {
         let index = (id - 1) as usize;
         if index >= self.names.len() {
             // Grows as it is used: most streams need less than they reserve.
-            self.names.resize_with(index + 1, || Name { text: String::new(), is_defined: false, cached: [None, None] });
+            self.names.resize_with(index + 1, || Name {
+                text: String::new(),
+                is_defined: false,
+                cached: [None, None],
+            });
         }
         let name = &mut self.names[index];
         name.text.clear();
@@ -295,9 +324,17 @@ impl<S: Sink> TermReader<S> {
 
     pub fn datatype_entry(&mut self, data: &[u8]) -> Result<()> {
         let (id, text) = self.split_entry(data)?;
-        let id = Self::entry_id("datatype", id, self.last_datatype_entry, self.datatypes.len() as u32)?;
+        let id = Self::entry_id(
+            "datatype",
+            id,
+            self.last_datatype_entry,
+            self.datatypes.len() as u32,
+        )?;
         self.last_datatype_entry = id;
-        self.datatypes[(id - 1) as usize] = Datatype { iri: Some(text.into_owned()), made: None };
+        self.datatypes[(id - 1) as usize] = Datatype {
+            iri: Some(text.into_owned()),
+            made: None,
+        };
         Ok(())
     }
 
@@ -305,7 +342,11 @@ impl<S: Sink> TermReader<S> {
     #[inline(always)]
     fn iri_ids(&mut self, data: &[u8]) -> Result<(usize, u32)> {
         let (mut prefix_id, name_id) = split_iri(data)?;
-        let name_id = if name_id == 0 { self.last_name.wrapping_add(1) } else { name_id };
+        let name_id = if name_id == 0 {
+            self.last_name.wrapping_add(1)
+        } else {
+            name_id
+        };
         self.last_name = name_id;
         let index = name_id.wrapping_sub(1) as usize;
         if !self.names.get(index).is_some_and(|name| name.is_defined) {
@@ -328,7 +369,9 @@ impl<S: Sink> TermReader<S> {
     #[cold]
     fn no_entry(&self, what: &str, id: u32, size: u32) -> Box<Fault> {
         if id == 0 || id > size {
-            unknown_entry(format!("{what} lookup {id} is out of range (the table holds {size})"))
+            unknown_entry(format!(
+                "{what} lookup {id} is out of range (the table holds {size})"
+            ))
         } else {
             unknown_entry(format!(
                 "{what} lookup {id} is not defined: the writer must write a {what} row before using it"
@@ -337,7 +380,11 @@ impl<S: Sink> TermReader<S> {
     }
 
     fn prefix_text(&self, prefix_id: u32) -> &str {
-        if prefix_id == 0 { "" } else { &self.prefixes[prefix_id as usize - 1].text }
+        if prefix_id == 0 {
+            ""
+        } else {
+            &self.prefixes[prefix_id as usize - 1].text
+        }
     }
 
     #[inline(always)]
@@ -362,7 +409,11 @@ impl<S: Sink> TermReader<S> {
         let iri = sink.make_iri(prefix_text, &name.text)?;
         sink.iri(place, &iri)?;
         name.cached.rotate_right(1);
-        name.cached[0] = Some(CachedIri { prefix_id, prefix_serial, iri });
+        name.cached[0] = Some(CachedIri {
+            prefix_id,
+            prefix_serial,
+            iri,
+        });
         Ok(())
     }
 
@@ -419,7 +470,9 @@ impl<S: Sink> TermReader<S> {
     fn datatype(&mut self, id: u32) -> Result<Option<&mut Datatype<S::Datatype>>> {
         let size = self.datatypes.len() as u32;
         if id == 0 || id > size {
-            return Err(unknown_entry(format!("datatype lookup {id} is out of range (the table holds {size})")));
+            return Err(unknown_entry(format!(
+                "datatype lookup {id} is out of range (the table holds {size})"
+            )));
         }
         Ok(Some(&mut self.datatypes[(id - 1) as usize]).filter(|datatype| datatype.iri.is_some()))
     }
@@ -453,7 +506,10 @@ impl<S: Sink> TermReader<S> {
             }
             RawTerm::Literal(data) => {
                 self.set_literal(sink, place, data)?;
-                if matches!(place, Place::Subject | Place::Predicate | Place::Graph) && self.strict && !self.generalized {
+                if matches!(place, Place::Subject | Place::Predicate | Place::Graph)
+                    && self.strict
+                    && !self.generalized
+                {
                     return Err(not_generalized("a literal", place));
                 }
             }
@@ -475,7 +531,9 @@ impl<S: Sink> TermReader<S> {
 
     fn check_quoted(&self, place: Place) -> Result<()> {
         if self.strict && !self.rdf_star {
-            return Err(invalid_term("a quoted triple in a stream that does not declare RDF-star"));
+            return Err(invalid_term(
+                "a quoted triple in a stream that does not declare RDF-star",
+            ));
         }
         if place == Place::Predicate && self.strict && !self.generalized {
             return Err(not_generalized("a quoted triple", place));
@@ -504,7 +562,10 @@ impl<S: Sink> TermReader<S> {
         let strict_standard = self.strict && !self.generalized;
         Ok(match term {
             RawTerm::Unset | RawTerm::DefaultGraph => {
-                return Err(invalid_term(format!("a quoted triple has no {}; it cannot repeat one", place.word())));
+                return Err(invalid_term(format!(
+                    "a quoted triple has no {}; it cannot repeat one",
+                    place.word()
+                )));
             }
             RawTerm::Iri(data) => {
                 let (index, prefix_id) = self.iri_ids(data)?;
@@ -562,7 +623,11 @@ impl<S: Sink> TermReader<S> {
                     Some(datatype) => {
                         let iri = datatype.iri.clone().unwrap_or_default();
                         *bytes += iri.len();
-                        if iri == XSD_STRING { OwnedKind::Plain } else { OwnedKind::Typed(iri) }
+                        if iri == XSD_STRING {
+                            OwnedKind::Plain
+                        } else {
+                            OwnedKind::Typed(iri)
+                        }
                     }
                 }
             }
@@ -573,7 +638,11 @@ impl<S: Sink> TermReader<S> {
     /// Add a term inside a quoted triple to the size of the outermost one: nesting must not get around the limit.
     fn count_inside(&self, size: &mut u64, bytes: usize) -> Result<()> {
         *size += bytes as u64;
-        if self.decoded + *size > self.max_decoded { Err(self.too_much()) } else { Ok(()) }
+        if self.decoded + *size > self.max_decoded {
+            Err(self.too_much())
+        } else {
+            Ok(())
+        }
     }
 
     #[cold]
@@ -590,7 +659,11 @@ impl<S: Sink> TermReader<S> {
         for &place in places {
             self.decoded += self.sizes[place as usize];
         }
-        if self.decoded > self.max_decoded { Err(self.too_much()) } else { Ok(()) }
+        if self.decoded > self.max_decoded {
+            Err(self.too_much())
+        } else {
+            Ok(())
+        }
     }
 
     /// A string that is not a term, such as the name of a namespace.
@@ -601,7 +674,10 @@ impl<S: Sink> TermReader<S> {
 
 #[cold]
 fn not_generalized(what: &str, place: Place) -> Box<Fault> {
-    invalid_term(format!("{what} as {} in a stream that does not declare generalized statements", place.word()))
+    invalid_term(format!(
+        "{what} as {} in a stream that does not declare generalized statements",
+        place.word()
+    ))
 }
 
 impl Place {

@@ -71,7 +71,9 @@ impl Lookup {
     /// Whether an entry that was found before still holds the same.
     #[inline(always)]
     pub fn holds(&self, id: u32, serial: u64) -> bool {
-        self.entries.get((id as usize).wrapping_sub(1)).is_some_and(|entry| entry.serial == serial)
+        self.entries
+            .get((id as usize).wrapping_sub(1))
+            .is_some_and(|entry| entry.serial == serial)
     }
 
     /// Use an entry that `holds` said is still there.
@@ -130,7 +132,11 @@ impl Lookup {
                 entry.row = row;
                 let serial = entry.serial;
                 self.touch(index);
-                return Ok(Found { id: index + 1, serial, new_entry: None });
+                return Ok(Found {
+                    id: index + 1,
+                    serial,
+                    new_entry: None,
+                });
             }
             bucket = (bucket + 1) & self.mask;
         }
@@ -138,7 +144,14 @@ impl Lookup {
 
     fn make(&mut self, text: &[u8], hash: u64, row: u64) -> Result<Found> {
         let index = if self.entries.len() < self.size as usize {
-            self.entries.push(Entry { text: text.to_vec(), hash, older: NONE, newer: NONE, row, serial: 0 });
+            self.entries.push(Entry {
+                text: text.to_vec(),
+                hash,
+                older: NONE,
+                newer: NONE,
+                row,
+                serial: 0,
+            });
             self.entries.len() as u32 - 1
         } else {
             self.give_up_oldest(text, hash, row)?
@@ -148,9 +161,17 @@ impl Lookup {
         self.link_newest(index);
         self.insert_bucket(hash, index);
         let id = index + 1;
-        let written = if self.last_written != NONE && id == self.last_written + 1 { 0 } else { id };
+        let written = if self.last_written != NONE && id == self.last_written + 1 {
+            0
+        } else {
+            id
+        };
         self.last_written = id;
-        Ok(Found { id, serial: self.next_serial, new_entry: Some(written) })
+        Ok(Found {
+            id,
+            serial: self.next_serial,
+            new_entry: Some(written),
+        })
     }
 
     fn give_up_oldest(&mut self, text: &[u8], hash: u64, row: u64) -> Result<u32> {
@@ -230,7 +251,9 @@ mod tests {
         let mut lookup = Lookup::new("name", 50);
         let mut state = 7u64;
         for row in 0..20_000u64 {
-            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            state = state
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
             let text = format!("n{}", (state >> 33) % 90);
             let first = lookup.find(text.as_bytes(), row).unwrap();
             let again = lookup.find(text.as_bytes(), row).unwrap();

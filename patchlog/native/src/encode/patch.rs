@@ -7,7 +7,11 @@ use crate::fault::{Result, invalid_term, unexpected_row, usage_error};
 use crate::options::{PatchOptions, StatementType, StreamType, TermOptions};
 use crate::sink::{Action, LiteralKind, Place, QuotedTriple, Sink, Stream, Transaction};
 
-const LOOKUP_ROWS: LookupRows = LookupRows { name: 11, prefix: 12, datatype: 13 };
+const LOOKUP_ROWS: LookupRows = LookupRows {
+    name: 11,
+    prefix: 12,
+    datatype: 13,
+};
 
 pub struct PatchWriter {
     /// None: those of the input, or the defaults.
@@ -44,7 +48,13 @@ impl PatchOptions {
         PatchOptions {
             statement_number: StatementType::Quads as u32,
             stream_number: StreamType::Punctuated as u32,
-            terms: TermOptions { generalized: false, rdf_star: false, names: 4000, prefixes: 150, datatypes: 32 },
+            terms: TermOptions {
+                generalized: false,
+                rdf_star: false,
+                names: 4000,
+                prefixes: 150,
+                datatypes: 32,
+            },
             version: 1,
         }
     }
@@ -91,7 +101,9 @@ impl PatchWriter {
         if self.terms.is_none() {
             self.begin()?;
         }
-        self.terms.as_mut().ok_or_else(|| usage_error("the writer did not begin"))
+        self.terms
+            .as_mut()
+            .ok_or_else(|| usage_error("the writer did not begin"))
     }
 
     pub fn begin(&mut self) -> Result<()> {
@@ -135,7 +147,9 @@ impl PatchWriter {
         }
         self.begin()?;
         if self.is_closed {
-            return Err(unexpected_row("this stream holds one patch, and that is complete; write a punctuated stream"));
+            return Err(unexpected_row(
+                "this stream holds one patch, and that is complete; write a punctuated stream",
+            ));
         }
         self.patch_is_open = true;
         if self.is_canonical {
@@ -166,7 +180,11 @@ impl PatchWriter {
 
     pub fn finish(&mut self) -> Result<()> {
         if self.is_canonical {
-            return if self.patch_is_open { self.end_patch() } else { Ok(()) };
+            return if self.patch_is_open {
+                self.end_patch()
+            } else {
+                Ok(())
+            };
         }
         self.begin()?;
         if self.patch_is_open && self.stream_type == StreamType::Punctuated {
@@ -207,7 +225,9 @@ impl PatchWriter {
             terms.set_default_graph();
         }
         if !is_quads && !terms.is_default_graph() {
-            return Err(invalid_term("a stream of triples cannot hold an operation in a named graph"));
+            return Err(invalid_term(
+                "a stream of triples cannot hold an operation in a named graph",
+            ));
         }
         Ok(is_quads)
     }
@@ -232,7 +252,9 @@ impl Sink for PatchWriter {
         self.open_patch()?;
         let has_graph = self.check_graph(has_graph)?;
         let is_first = self.is_canonical && !self.wrote_statement;
-        let (Some(terms), row, frames) = (&mut self.terms, &mut self.row, &mut self.frames) else { return Ok(()) };
+        let (Some(terms), row, frames) = (&mut self.terms, &mut self.row, &mut self.frames) else {
+            return Ok(());
+        };
         if is_first {
             terms.forget_repeats();
             self.wrote_statement = true;
@@ -254,7 +276,9 @@ impl Sink for PatchWriter {
         self.open_patch()?;
         let has_graph = self.check_graph(has_graph)?;
         let is_first = self.is_canonical && !self.wrote_namespace;
-        let (Some(terms), row, frames) = (&mut self.terms, &mut self.row, &mut self.frames) else { return Ok(()) };
+        let (Some(terms), row, frames) = (&mut self.terms, &mut self.row, &mut self.frames) else {
+            return Ok(());
+        };
         if is_first {
             terms.forget_repeat(Place::Graph);
             self.wrote_namespace = true;
@@ -280,7 +304,9 @@ impl Sink for PatchWriter {
             return Ok(());
         }
         self.open_patch()?;
-        let (Some(terms), row, frames) = (&mut self.terms, &mut self.row, &mut self.frames) else { return Ok(()) };
+        let (Some(terms), row, frames) = (&mut self.terms, &mut self.row, &mut self.frames) else {
+            return Ok(());
+        };
         terms.begin_row();
         row.clear();
         put_name(row, key);

@@ -5,7 +5,11 @@ use crate::fault::{Result, invalid_term, usage_error};
 use crate::options::{Physical, RdfOptions};
 use crate::sink::{Action, LiteralKind, Place, QuotedTriple, Sink, Stream, Transaction};
 
-const LOOKUP_ROWS: LookupRows = LookupRows { name: 9, prefix: 10, datatype: 11 };
+const LOOKUP_ROWS: LookupRows = LookupRows {
+    name: 9,
+    prefix: 10,
+    datatype: 11,
+};
 
 pub struct RdfWriter {
     /// None: those of the input, or the defaults.
@@ -101,7 +105,9 @@ impl RdfWriter {
         if !self.namespace_declarations {
             return Ok(());
         }
-        let Some(terms) = &mut self.terms else { return Ok(()) };
+        let Some(terms) = &mut self.terms else {
+            return Ok(());
+        };
         terms.begin_row();
         self.row.clear();
         put_name(&mut self.row, name);
@@ -111,7 +117,9 @@ impl RdfWriter {
     }
 
     fn open_graph(&mut self) -> Result<()> {
-        let Some(terms) = &mut self.terms else { return Ok(()) };
+        let Some(terms) = &mut self.terms else {
+            return Ok(());
+        };
         terms.begin_row();
         self.row.clear();
         let (row, frames) = (&mut self.row, &mut self.frames);
@@ -209,7 +217,9 @@ impl RdfWriter {
         if self.terms.is_none() {
             self.begin()?;
         }
-        self.terms.as_mut().ok_or_else(|| usage_error("the writer did not begin"))
+        self.terms
+            .as_mut()
+            .ok_or_else(|| usage_error("the writer did not begin"))
     }
 }
 
@@ -239,13 +249,17 @@ impl Sink for RdfWriter {
             terms.set_default_graph();
         }
         if physical == Physical::Triples && !terms.is_default_graph() {
-            return Err(invalid_term("a stream of triples cannot hold a statement in a named graph"));
+            return Err(invalid_term(
+                "a stream of triples cannot hold a statement in a named graph",
+            ));
         }
         if physical == Physical::Graphs && !(self.graph_is_open && self.terms()?.is_graph_written()) {
             self.close_graph();
             self.open_graph()?;
         }
-        let (Some(terms), row, frames) = (&mut self.terms, &mut self.row, &mut self.frames) else { return Ok(()) };
+        let (Some(terms), row, frames) = (&mut self.terms, &mut self.row, &mut self.frames) else {
+            return Ok(());
+        };
         terms.begin_row();
         row.clear();
         terms.write_triple(row, frames)?;
@@ -263,7 +277,11 @@ impl Sink for RdfWriter {
     }
 
     fn namespace(&mut self, _action: Action, name: &str, _has_iri: bool, _has_graph: bool) -> Result<()> {
-        if self.is_muted { Ok(()) } else { self.namespace_declaration(name) }
+        if self.is_muted {
+            Ok(())
+        } else {
+            self.namespace_declaration(name)
+        }
     }
 
     fn header(&mut self, _key: &str) -> Result<()> {
@@ -296,7 +314,11 @@ impl Sink for RdfWriter {
     }
 
     fn frame_end(&mut self, metadata: &[(String, Vec<u8>)]) -> Result<()> {
-        if self.keep_frames && !self.is_muted { self.end_frame(metadata) } else { Ok(()) }
+        if self.keep_frames && !self.is_muted {
+            self.end_frame(metadata)
+        } else {
+            Ok(())
+        }
     }
 
     fn frame_failed(&mut self) {

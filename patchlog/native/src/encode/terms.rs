@@ -206,7 +206,10 @@ impl TermWriter {
 
     pub fn make_handle(&mut self, prefix: &str, name: &str) -> IriHandle {
         self.next_handle += 1;
-        IriHandle { number: self.next_handle, text: [prefix.as_bytes(), name.as_bytes()].concat().into_boxed_slice() }
+        IriHandle {
+            number: self.next_handle,
+            text: [prefix.as_bytes(), name.as_bytes()].concat().into_boxed_slice(),
+        }
     }
 
     #[inline(always)]
@@ -343,7 +346,13 @@ impl TermWriter {
     }
 
     #[inline(always)]
-    fn write_register(&mut self, place: Place, base: u32, out: &mut Vec<u8>, frames: &mut Frames) -> Result<()> {
+    fn write_register(
+        &mut self,
+        place: Place,
+        base: u32,
+        out: &mut Vec<u8>,
+        frames: &mut Frames,
+    ) -> Result<()> {
         let index = place as usize;
         // The texts leave the register while they are written, so that the lookups can be borrowed.
         let text = std::mem::take(&mut self.registers[index].text);
@@ -418,7 +427,10 @@ impl TermWriter {
     }
 
     fn write_quoted(&mut self, triple: &QuotedTriple, out: &mut Vec<u8>, frames: &mut Frames) -> Result<()> {
-        for (place, term) in [Place::Subject, Place::Predicate, Place::Object].into_iter().zip(&triple.terms) {
+        for (place, term) in [Place::Subject, Place::Predicate, Place::Object]
+            .into_iter()
+            .zip(&triple.terms)
+        {
             let base = 4 * place as u32;
             match term {
                 OwnedTerm::Iri(iri) => {
@@ -438,7 +450,9 @@ impl TermWriter {
                     let tail = match kind {
                         OwnedKind::Plain => LiteralTail::Plain,
                         OwnedKind::Language(language) => LiteralTail::Language(language.as_bytes()),
-                        OwnedKind::Typed(iri) => LiteralTail::Datatype(self.datatype_id(iri.as_bytes(), frames)?),
+                        OwnedKind::Typed(iri) => {
+                            LiteralTail::Datatype(self.datatype_id(iri.as_bytes(), frames)?)
+                        }
                     };
                     put_literal(out, base + 3, lexical.as_bytes(), &tail);
                 }
@@ -528,7 +542,11 @@ impl TermWriter {
     #[inline(always)]
     fn count_ids(&mut self, prefix: u32, name: u32) -> (u32, u32) {
         let written_prefix = if prefix == self.last_prefix { 0 } else { prefix };
-        let written_name = if name == self.last_name.wrapping_add(1) { 0 } else { name };
+        let written_name = if name == self.last_name.wrapping_add(1) {
+            0
+        } else {
+            name
+        };
         self.last_prefix = prefix;
         self.last_name = name;
         (written_prefix, written_name)
@@ -536,7 +554,9 @@ impl TermWriter {
 
     fn datatype_id(&mut self, iri: &[u8], frames: &mut Frames) -> Result<u32> {
         if self.datatypes.size() == 0 {
-            return Err(unsupported("a typed literal cannot be written: the datatype table has size 0"));
+            return Err(unsupported(
+                "a typed literal cannot be written: the datatype table has size 0",
+            ));
         }
         let found = self.datatypes.find(iri, self.row)?;
         if let Some(id) = found.new_entry {
@@ -576,8 +596,16 @@ fn split_point(iri: &[u8]) -> usize {
 #[inline(always)]
 fn put_iri(out: &mut Vec<u8>, field: u32, prefix: u32, name: u32) {
     put_tag(out, field, LENGTH);
-    let prefix_size = if prefix == 0 { 0 } else { 1 + varint_size(u64::from(prefix)) };
-    let name_size = if name == 0 { 0 } else { 1 + varint_size(u64::from(name)) };
+    let prefix_size = if prefix == 0 {
+        0
+    } else {
+        1 + varint_size(u64::from(prefix))
+    };
+    let name_size = if name == 0 {
+        0
+    } else {
+        1 + varint_size(u64::from(name))
+    };
     out.push((prefix_size + name_size) as u8);
     if prefix != 0 {
         out.push(1 << 3 | VARINT);
@@ -598,7 +626,11 @@ enum LiteralTail<'a> {
 #[inline(always)]
 fn put_literal(out: &mut Vec<u8>, field: u32, lexical: &[u8], tail: &LiteralTail<'_>) {
     let field_size = |length: usize| 1 + varint_size(length as u64) + length;
-    let mut size = if lexical.is_empty() { 0 } else { field_size(lexical.len()) };
+    let mut size = if lexical.is_empty() {
+        0
+    } else {
+        field_size(lexical.len())
+    };
     size += match tail {
         LiteralTail::Plain => 0,
         LiteralTail::Language(language) => field_size(language.len()),

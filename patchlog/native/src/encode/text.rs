@@ -38,7 +38,11 @@ impl TextSink {
     pub fn new(format: TextFormat) -> Self {
         TextSink {
             format,
-            style: if format == TextFormat::RdfPatch { Style::RdfPatch } else { Style::NQuads },
+            style: if format == TextFormat::RdfPatch {
+                Style::RdfPatch
+            } else {
+                Style::NQuads
+            },
             registers: Default::default(),
             graph_is_default: true,
             value_is_iri: false,
@@ -87,7 +91,9 @@ impl TextSink {
     #[inline(always)]
     fn begin_row(&mut self, begin: &[u8]) -> Result<bool> {
         if self.format != TextFormat::RdfPatch {
-            return Err(usage_error("N-Triples and N-Quads hold statements; a patch holds changes of them"));
+            return Err(usage_error(
+                "N-Triples and N-Quads hold statements; a patch holds changes of them",
+            ));
         }
         if self.is_muted {
             return Ok(false);
@@ -180,7 +186,9 @@ impl Sink for TextSink {
         }
         let writes_graph = has_graph && !self.graph_is_default;
         if writes_graph && self.format == TextFormat::NTriples {
-            return Err(invalid_term("N-Triples cannot hold a statement in a named graph; write N-Quads"));
+            return Err(invalid_term(
+                "N-Triples cannot hold a statement in a named graph; write N-Quads",
+            ));
         }
         self.statements += 1;
         // One reservation for the whole line keeps the growth check out of the copies.
@@ -231,7 +239,9 @@ impl Sink for TextSink {
         }
         self.statements += 1;
         let is_word = key.starts_with(|first: char| first.is_ascii_alphabetic())
-            && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+            && key
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
         if is_word {
             self.out.extend_from_slice(key.as_bytes());
         } else {

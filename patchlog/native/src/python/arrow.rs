@@ -77,7 +77,16 @@ pub struct ArrowDecoder {
 impl ArrowDecoder {
     fn batches(&self, state: &mut DecoderState) -> Vec<RecordBatch> {
         let (columns, is_dictionary) = (self.columns, self.is_dictionary);
-        state.sink.batches.drain(..).map(|batch| RecordBatch { batch, columns, is_dictionary }).collect()
+        state
+            .sink
+            .batches
+            .drain(..)
+            .map(|batch| RecordBatch {
+                batch,
+                columns,
+                is_dictionary,
+            })
+            .collect()
     }
 }
 
@@ -103,7 +112,10 @@ impl ArrowDecoder {
         let sink = ArrowSink::new(format.is_patch(), dictionary, batch_rows);
         let columns = sink.columns();
         Ok(ArrowDecoder {
-            state: Guarded::new(DecoderState { source: format.open(reading), sink }),
+            state: Guarded::new(DecoderState {
+                source: format.open(reading),
+                sink,
+            }),
             columns,
             is_dictionary: dictionary,
         })
@@ -163,7 +175,10 @@ fn boxed<S: Output + Send + 'static>(sink: S) -> Box<dyn BatchEncoder + Send>
 where
     S::Datatype: Send,
 {
-    Box::new(BatchesToSink { sink, datatypes: Datatypes::new() })
+    Box::new(BatchesToSink {
+        sink,
+        datatypes: Datatypes::new(),
+    })
 }
 
 /// Record batches to bytes. Its face: `patchlog.codec.faces.ArrowEncoderFace`.
@@ -190,7 +205,12 @@ impl ArrowEncoder {
             namespace_declarations: false,
             keep_frames: false,
         };
-        Ok(ArrowEncoder(Guarded::new(with_sink!(py, sink, arguments, |sink| boxed(sink)))))
+        Ok(ArrowEncoder(Guarded::new(with_sink!(
+            py,
+            sink,
+            arguments,
+            |sink| boxed(sink)
+        ))))
     }
 
     #[pyo3(signature = (batch, /))]
@@ -243,9 +263,18 @@ impl ArrowInput {
         if object.hasattr("__arrow_c_stream__")? {
             let stream = object.call_method0("__arrow_c_stream__")?;
             // SAFETY: as above.
-            return unsafe { Ok(ArrowInput::Stream(take_struct(&stream, STREAM, ArrowArrayStream::empty())?)) };
+            return unsafe {
+                Ok(ArrowInput::Stream(take_struct(
+                    &stream,
+                    STREAM,
+                    ArrowArrayStream::empty(),
+                )?))
+            };
         }
-        let reason = format!("a {} does not offer the Arrow PyCapsule interface", object.get_type().name()?);
+        let reason = format!(
+            "a {} does not offer the Arrow PyCapsule interface",
+            object.get_type().name()?
+        );
         Err(usage_error(reason).into_py(object.py()))
     }
 
@@ -257,12 +286,16 @@ impl ArrowInput {
                 let mut schema = ArrowSchema::empty();
                 // SAFETY: a stream that is not released has its functions, and fills the structs that it is given.
                 unsafe {
-                    let get_schema = stream.get_schema.ok_or_else(|| usage_error("the Arrow stream is released"))?;
+                    let get_schema = stream
+                        .get_schema
+                        .ok_or_else(|| usage_error("the Arrow stream is released"))?;
                     let code = get_schema(stream, &mut schema);
                     check(stream, code)?;
                     loop {
                         let mut array = ArrowArray::empty();
-                        let get_next = stream.get_next.ok_or_else(|| usage_error("the Arrow stream is released"))?;
+                        let get_next = stream
+                            .get_next
+                            .ok_or_else(|| usage_error("the Arrow stream is released"))?;
                         let code = get_next(stream, &mut array);
                         check(stream, code)?;
                         if array.release.is_none() {
@@ -282,8 +315,13 @@ unsafe fn check(stream: &mut ArrowArrayStream, code: i32) -> Result<()> {
     if code == 0 {
         return Ok(());
     }
-    let text = stream.get_last_error.map(|get| unsafe { get(stream) }).filter(|text| !text.is_null());
+    let text = stream
+        .get_last_error
+        .map(|get| unsafe { get(stream) })
+        .filter(|text| !text.is_null());
     // SAFETY: the stream's error is a string that ends in zero.
-    let reason = text.map_or("no reason given".into(), |text| unsafe { CStr::from_ptr(text) }.to_string_lossy());
+    let reason = text.map_or("no reason given".into(), |text| {
+        unsafe { CStr::from_ptr(text) }.to_string_lossy()
+    });
     Err(usage_error(format!("the Arrow stream failed: {reason}")))
 }

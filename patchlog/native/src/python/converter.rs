@@ -211,7 +211,10 @@ where
 
     fn end_input(&mut self) -> Result<()> {
         self.has_begun = true;
-        let mut source = self.source.take().unwrap_or_else(|| self.format.open(self.reading));
+        let mut source = self
+            .source
+            .take()
+            .unwrap_or_else(|| self.format.open(self.reading));
         source.finish(&mut self.sink, &self.frames)?;
         if self.format.is_patch() {
             self.sink.end_input_patch();
@@ -250,7 +253,14 @@ where
     S::Iri: Send,
     S::Datatype: Send,
 {
-    Box::new(SourceToSink { format, reading, frames, source: None, has_begun: false, sink })
+    Box::new(SourceToSink {
+        format,
+        reading,
+        frames,
+        source: None,
+        has_begun: false,
+        sink,
+    })
 }
 
 /// Make the sink of a format and do `$use` with it.
@@ -279,8 +289,9 @@ macro_rules! with_sink {
             }
             "canonical-patch" => {
                 let options = arguments.patch_options.map(patch_options_from).transpose()?;
-                let (star, generalized) =
-                    options.map_or((true, true), |options| (options.terms.rdf_star, options.terms.generalized));
+                let (star, generalized) = options.map_or((true, true), |options| {
+                    (options.terms.rdf_star, options.terms.generalized)
+                });
                 let mut $sink = PatchWriter::canonical(star, generalized);
                 $sink.takes_declarations = arguments.namespace_declarations;
                 $use
@@ -299,7 +310,10 @@ macro_rules! with_sink {
                 $use
             }
             other => {
-                return Err($crate::fault::usage_error(format!("the format {other:?} cannot be written")).into_py($py));
+                return Err(
+                    $crate::fault::usage_error(format!("the format {other:?} cannot be written"))
+                        .into_py($py),
+                );
             }
         }
     }};
@@ -352,7 +366,9 @@ impl Converter {
             .into_py(py));
         }
         if frames.is_some() && format != SourceFormat::Jelly {
-            return Err(usage_error(format!("frames can be chosen from Jelly-RDF, not from {source}")).into_py(py));
+            return Err(
+                usage_error(format!("frames can be chosen from Jelly-RDF, not from {source}")).into_py(py),
+            );
         }
         let reading = reading_from(limits, strict, concatenated, delimited)?;
         let range = frames.map_or(ALL_FRAMES, |(first, last)| FrameRange { first, last });
@@ -364,7 +380,9 @@ impl Converter {
             namespace_declarations,
             keep_frames: keep_frames && format == SourceFormat::Jelly,
         };
-        Ok(Converter(Guarded::new(with_sink!(py, sink, arguments, |sink| pipe(format, reading, range, sink)))))
+        Ok(Converter(Guarded::new(with_sink!(py, sink, arguments, |sink| {
+            pipe(format, reading, range, sink)
+        }))))
     }
 
     #[getter]

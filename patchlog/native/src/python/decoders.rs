@@ -23,14 +23,21 @@ struct RdfState {
 
 impl RdfState {
     fn next_frame(&mut self, py: Python<'_>) -> Result<Option<Py<PyAny>>> {
-        let Some(index) = self.reader.next_frame(&mut self.sink)? else { return Ok(None) };
+        let Some(index) = self.reader.next_frame(&mut self.sink)? else {
+            return Ok(None);
+        };
         let metadata = PyDict::new(py);
         for (key, value) in self.sink.metadata.drain(..) {
             metadata.set_item(key, PyBytes::new(py, &value))?;
         }
         let statements = list(py, &mut self.sink.output)?;
         let namespaces = list(py, &mut self.sink.namespaces)?;
-        Ok(Some(self.frame_class.bind(py).call1((index, statements, namespaces, metadata))?.unbind()))
+        Ok(Some(
+            self.frame_class
+                .bind(py)
+                .call1((index, statements, namespaces, metadata))?
+                .unbind(),
+        ))
     }
 }
 
@@ -72,7 +79,9 @@ impl RdfDecoder {
             state.reader.feed(data);
             Ok(())
         })?;
-        Ok(RdfFrames { decoder: slf.unbind() })
+        Ok(RdfFrames {
+            decoder: slf.unbind(),
+        })
     }
 
     fn finish(slf: Bound<'_, Self>) -> PyResult<RdfFrames> {
@@ -80,7 +89,9 @@ impl RdfDecoder {
             state.reader.end();
             Ok(())
         })?;
-        Ok(RdfFrames { decoder: slf.unbind() })
+        Ok(RdfFrames {
+            decoder: slf.unbind(),
+        })
     }
 }
 
@@ -130,7 +141,9 @@ impl PatchDecoder {
     #[getter]
     fn options<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let options = self.0.peek(|state| state.reader.options().cloned()).flatten();
-        options.map(|options| patch_options_into(py, &options)).transpose()
+        options
+            .map(|options| patch_options_into(py, &options))
+            .transpose()
     }
 
     #[getter]
@@ -143,7 +156,10 @@ impl PatchDecoder {
             state.reader.feed(data);
             Ok(())
         })?;
-        Ok(PatchOperations { decoder: slf.unbind(), pending: std::sync::Mutex::default() })
+        Ok(PatchOperations {
+            decoder: slf.unbind(),
+            pending: std::sync::Mutex::default(),
+        })
     }
 
     fn finish(slf: Bound<'_, Self>) -> PyResult<PatchOperations> {
@@ -151,7 +167,10 @@ impl PatchDecoder {
             state.reader.end();
             Ok(())
         })?;
-        Ok(PatchOperations { decoder: slf.unbind(), pending: std::sync::Mutex::default() })
+        Ok(PatchOperations {
+            decoder: slf.unbind(),
+            pending: std::sync::Mutex::default(),
+        })
     }
 }
 
@@ -169,7 +188,9 @@ impl PatchOperations {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
-        let Ok(mut pending) = self.pending.try_lock() else { return Ok(None) };
+        let Ok(mut pending) = self.pending.try_lock() else {
+            return Ok(None);
+        };
         loop {
             if let Some(operation) = pending.next() {
                 return Ok(Some(operation));
@@ -197,11 +218,7 @@ pub struct RdfPatchReader(Guarded<RdfPatchState>);
 
 impl RdfPatchReader {
     /// Read, and hand over what came before an error together with it.
-    fn read(
-        &self,
-        py: Python<'_>,
-        read: impl FnOnce(&mut RdfPatchState) -> Result<()>,
-    ) -> TextOperations {
+    fn read(&self, py: Python<'_>, read: impl FnOnce(&mut RdfPatchState) -> Result<()>) -> TextOperations {
         let mut operations = Vec::new();
         let outcome = self.0.with(py, |state| {
             let outcome = read(state);
@@ -243,7 +260,9 @@ impl TextOperations {
     }
 
     fn __next__(&self) -> PyResult<Option<Py<PyAny>>> {
-        let Ok(mut pending) = self.0.try_lock() else { return Ok(None) };
+        let Ok(mut pending) = self.0.try_lock() else {
+            return Ok(None);
+        };
         match pending.0.next() {
             Some(operation) => Ok(Some(operation)),
             None => pending.1.take().map_or(Ok(None), Err),
@@ -264,7 +283,10 @@ pub struct NQuadsReader(Guarded<NQuadsState>);
 impl NQuadsReader {
     #[new]
     fn new(py: Python<'_>) -> Self {
-        NQuadsReader(Guarded::new(NQuadsState { reader: NQuads::new(), sink: ObjectSink::of_statements(py) }))
+        NQuadsReader(Guarded::new(NQuadsState {
+            reader: NQuads::new(),
+            sink: ObjectSink::of_statements(py),
+        }))
     }
 
     fn feed<'py>(&self, py: Python<'py>, data: &[u8]) -> PyResult<Bound<'py, PyList>> {

@@ -24,7 +24,8 @@ fn term_text<'a>(term: &'a Bound<'_, PyAny>, place: Place) -> Result<&'a str> {
     let Ok(text) = term.cast::<PyString>() else {
         return Err(invalid_term(format!("the {} is not a string", place.word())));
     };
-    text.to_str().map_err(|_| invalid_term(format!("the {} holds a lone surrogate", place.word())))
+    text.to_str()
+        .map_err(|_| invalid_term(format!("the {} holds a lone surrogate", place.word())))
 }
 
 /// Set the registers of a statement; whether it has a graph.
@@ -48,7 +49,10 @@ struct RdfState {
 impl RdfState {
     fn statement(&mut self, terms: &[Bound<'_, PyAny>]) -> Result<()> {
         if !(3..=4).contains(&terms.len()) {
-            return Err(usage_error(format!("a statement has three or four terms, not {}", terms.len())));
+            return Err(usage_error(format!(
+                "a statement has three or four terms, not {}",
+                terms.len()
+            )));
         }
         let has_graph = set_statement(terms, &mut self.datatypes, &mut self.writer)?;
         self.writer.statement(Action::Add, has_graph)
@@ -71,9 +75,18 @@ impl RdfEncoder {
         namespace_declarations: bool,
     ) -> PyResult<Self> {
         let options = rdf_options_from(options)?;
-        let mut writer = RdfWriter::new(Some(options), rows_per_frame, delimited, namespace_declarations, false);
+        let mut writer = RdfWriter::new(
+            Some(options),
+            rows_per_frame,
+            delimited,
+            namespace_declarations,
+            false,
+        );
         writer.begin().or_raise(py)?;
-        Ok(RdfEncoder(Guarded::new(RdfState { writer, datatypes: Datatypes::new() })))
+        Ok(RdfEncoder(Guarded::new(RdfState {
+            writer,
+            datatypes: Datatypes::new(),
+        })))
     }
 
     #[pyo3(signature = (subject, predicate, object, graph=None, /))]
@@ -110,7 +123,12 @@ impl RdfEncoder {
     #[pyo3(signature = (name, iri, /))]
     fn namespace(&self, py: Python<'_>, name: &str, iri: Bound<'_, PyAny>) -> PyResult<()> {
         self.0.with(py, |state| {
-            set_term(term_text(&iri, Place::Value)?, Place::Value, &mut state.datatypes, &mut state.writer)?;
+            set_term(
+                term_text(&iri, Place::Value)?,
+                Place::Value,
+                &mut state.datatypes,
+                &mut state.writer,
+            )?;
             state.writer.namespace_declaration(name)
         })
     }
@@ -127,7 +145,8 @@ impl RdfEncoder {
     }
 
     fn take<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        self.0.with(py, |state| Ok(take_bytes(py, &mut state.writer.frames.out)))
+        self.0
+            .with(py, |state| Ok(take_bytes(py, &mut state.writer.frames.out)))
     }
 
     fn finish<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
@@ -180,13 +199,19 @@ impl<S: Sink> OperationReader<S> {
     }
 
     fn text(operation: &Bound<'_, PyAny>, field: &str) -> Result<String> {
-        Ok(operation.getattr(PyString::intern(operation.py(), field))?.extract::<String>()?)
+        Ok(operation
+            .getattr(PyString::intern(operation.py(), field))?
+            .extract::<String>()?)
     }
 
     fn read(&mut self, operation: &Bound<'_, PyAny>, sink: &mut S) -> Result<()> {
         let class = operation.get_type();
         let is = |other: &Py<PyAny>| class.as_ptr() == other.as_ptr();
-        let action = if is(&self.add) || is(&self.namespace_add) { Action::Add } else { Action::Delete };
+        let action = if is(&self.add) || is(&self.namespace_add) {
+            Action::Add
+        } else {
+            Action::Delete
+        };
         if is(&self.add) || is(&self.delete) {
             self.set(operation, "subject", Place::Subject, sink)?;
             self.set(operation, "predicate", Place::Predicate, sink)?;
@@ -223,7 +248,10 @@ struct PatchState {
 
 impl PatchState {
     fn new(py: Python<'_>, writer: PatchWriter) -> PyResult<Guarded<Self>> {
-        Ok(Guarded::new(PatchState { writer, reader: OperationReader::new(py)? }))
+        Ok(Guarded::new(PatchState {
+            writer,
+            reader: OperationReader::new(py)?,
+        }))
     }
 
     fn accept(&mut self, operation: &Bound<'_, PyAny>) -> Result<()> {
@@ -244,7 +272,12 @@ pub struct PatchEncoder(Guarded<PatchState>);
 impl PatchEncoder {
     #[new]
     #[pyo3(signature = (options, *, rows_per_frame=512, delimited=true))]
-    fn new(py: Python<'_>, options: &Bound<'_, PyAny>, rows_per_frame: u64, delimited: bool) -> PyResult<Self> {
+    fn new(
+        py: Python<'_>,
+        options: &Bound<'_, PyAny>,
+        rows_per_frame: u64,
+        delimited: bool,
+    ) -> PyResult<Self> {
         let mut writer = PatchWriter::new(Some(patch_options_from(options)?), rows_per_frame, delimited);
         writer.begin().or_raise(py)?;
         Ok(PatchEncoder(PatchState::new(py, writer)?))
@@ -256,7 +289,8 @@ impl PatchEncoder {
     }
 
     fn take<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        self.0.with(py, |state| Ok(take_bytes(py, &mut state.writer.frames.out)))
+        self.0
+            .with(py, |state| Ok(take_bytes(py, &mut state.writer.frames.out)))
     }
 
     fn finish<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
@@ -273,7 +307,10 @@ impl CanonicalPatchEncoder {
     #[new]
     #[pyo3(signature = (*, rdf_star=true, generalized_statements=true))]
     fn new(py: Python<'_>, rdf_star: bool, generalized_statements: bool) -> PyResult<Self> {
-        Ok(CanonicalPatchEncoder(PatchState::new(py, PatchWriter::canonical(rdf_star, generalized_statements))?))
+        Ok(CanonicalPatchEncoder(PatchState::new(
+            py,
+            PatchWriter::canonical(rdf_star, generalized_statements),
+        )?))
     }
 
     #[pyo3(signature = (operation, /))]
@@ -282,7 +319,8 @@ impl CanonicalPatchEncoder {
     }
 
     fn take<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        self.0.with(py, |state| Ok(take_bytes(py, &mut state.writer.frames.out)))
+        self.0
+            .with(py, |state| Ok(take_bytes(py, &mut state.writer.frames.out)))
     }
 
     fn finish<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
@@ -311,7 +349,9 @@ impl RdfPatchWriter {
 
     #[pyo3(signature = (operation, /))]
     fn accept(&self, operation: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.0.with(operation.py(), |state| state.reader.read(operation, &mut state.sink))
+        self.0.with(operation.py(), |state| {
+            state.reader.read(operation, &mut state.sink)
+        })
     }
 
     fn take<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {

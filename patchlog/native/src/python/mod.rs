@@ -17,15 +17,16 @@ use crate::options::{Limits, PatchOptions, RdfOptions, TermOptions};
 
 impl Fault {
     /// The exception of `patchlog.errors` that says this.
-    pub fn into_py(self: Box<Self>, py: Python<'_>) -> PyErr {
-        let fault = *self;
-        if let Some(error) = fault.python {
+    pub fn into_py(self, py: Python<'_>) -> PyErr {
+        if let Some(error) = self.python {
             return error;
         }
-        let class = py.import("patchlog.errors").and_then(|errors| errors.getattr(fault.kind.class_name()));
+        let class = py
+            .import("patchlog.errors")
+            .and_then(|errors| errors.getattr(self.kind.class_name()));
         match class.and_then(|class| Ok(class.cast_into::<PyType>()?)) {
-            Ok(class) if fault.kind == Kind::UsageError => PyErr::from_type(class, (fault.reason,)),
-            Ok(class) => PyErr::from_type(class, (fault.reason, fault.frame, fault.row, fault.line)),
+            Ok(class) if self.kind == Kind::UsageError => PyErr::from_type(class, (self.reason,)),
+            Ok(class) => PyErr::from_type(class, (self.reason, self.frame, self.row, self.line)),
             Err(error) => error,
         }
     }
@@ -57,7 +58,9 @@ impl<T> Guarded<T> {
             return Err(PyRuntimeError::new_err("this object is in use by another thread"));
         };
         let Some(state) = guard.as_mut() else {
-            return Err(PyRuntimeError::new_err("this object met an error before and cannot go on; make a new one"));
+            return Err(PyRuntimeError::new_err(
+                "this object met an error before and cannot go on; make a new one",
+            ));
         };
         match action(state) {
             Ok(result) => Ok(result),
@@ -74,12 +77,17 @@ impl<T> Guarded<T> {
     }
 }
 
-fn number<N: for<'a, 'py> FromPyObject<'a, 'py, Error: Into<PyErr>>>(object: &Bound<'_, PyAny>, name: &str) -> PyResult<N> {
+fn number<N: for<'a, 'py> FromPyObject<'a, 'py, Error: Into<PyErr>>>(
+    object: &Bound<'_, PyAny>,
+    name: &str,
+) -> PyResult<N> {
     object.getattr(name)?.extract::<N>().map_err(Into::into)
 }
 
 pub fn limits_from(object: Option<&Bound<'_, PyAny>>) -> PyResult<Limits> {
-    let Some(object) = object else { return Ok(Limits::default()) };
+    let Some(object) = object else {
+        return Ok(Limits::default());
+    };
     Ok(Limits {
         max_name_table: number(object, "max_name_table_size")?,
         max_prefix_table: number(object, "max_prefix_table_size")?,
@@ -97,7 +105,12 @@ pub fn reading_from(
     concatenated: bool,
     delimited: Option<bool>,
 ) -> PyResult<Reading> {
-    Ok(Reading { limits: limits_from(limits)?, strict, concatenated, delimited })
+    Ok(Reading {
+        limits: limits_from(limits)?,
+        strict,
+        concatenated,
+        delimited,
+    })
 }
 
 fn term_options_from(object: &Bound<'_, PyAny>) -> PyResult<TermOptions> {
@@ -142,8 +155,17 @@ pub fn rdf_options_into<'py>(py: Python<'py>, options: &RdfOptions) -> PyResult<
     let module = py.import("patchlog.codec.options")?;
     let arguments = PyDict::new(py);
     arguments.set_item("stream_name", &options.stream_name)?;
-    arguments.set_item("physical_type", module.getattr("PhysicalType")?.call1((options.physical_number,))?)?;
-    let logical = if options.has_known_logical_type() { options.logical_number } else { 0 };
+    arguments.set_item(
+        "physical_type",
+        module
+            .getattr("PhysicalType")?
+            .call1((options.physical_number,))?,
+    )?;
+    let logical = if options.has_known_logical_type() {
+        options.logical_number
+    } else {
+        0
+    };
     arguments.set_item("logical_type", module.getattr("LogicalType")?.call1((logical,))?)?;
     set_term_options(&arguments, &options.terms, options.version)?;
     module.getattr("RdfOptions")?.call((), Some(&arguments))
@@ -152,8 +174,16 @@ pub fn rdf_options_into<'py>(py: Python<'py>, options: &RdfOptions) -> PyResult<
 pub fn patch_options_into<'py>(py: Python<'py>, options: &PatchOptions) -> PyResult<Bound<'py, PyAny>> {
     let module = py.import("patchlog.codec.options")?;
     let arguments = PyDict::new(py);
-    arguments.set_item("statement_type", module.getattr("StatementType")?.call1((options.statement_number,))?)?;
-    arguments.set_item("stream_type", module.getattr("StreamType")?.call1((options.stream_number,))?)?;
+    arguments.set_item(
+        "statement_type",
+        module
+            .getattr("StatementType")?
+            .call1((options.statement_number,))?,
+    )?;
+    arguments.set_item(
+        "stream_type",
+        module.getattr("StreamType")?.call1((options.stream_number,))?,
+    )?;
     set_term_options(&arguments, &options.terms, options.version)?;
     module.getattr("PatchOptions")?.call((), Some(&arguments))
 }

@@ -97,7 +97,11 @@ impl ObjectSink {
 
     #[inline(always)]
     fn register<'py>(&self, py: Python<'py>, place: Place) -> Bound<'py, PyAny> {
-        self.registers[place as usize].as_ref().unwrap_or(&self.empty).bind(py).clone()
+        self.registers[place as usize]
+            .as_ref()
+            .unwrap_or(&self.empty)
+            .bind(py)
+            .clone()
     }
 
     fn graph<'py>(&self, py: Python<'py>, has_graph: bool) -> Option<Bound<'py, PyAny>> {
@@ -167,8 +171,14 @@ impl Sink for ObjectSink {
             }
             None => PyTuple::new(py, [subject, predicate, object])?.into_any(),
             Some(operations) => {
-                let class = if action == Action::Add { &operations.add } else { &operations.delete };
-                class.bind(py).call1((subject, predicate, object, self.graph(py, has_graph)))?
+                let class = if action == Action::Add {
+                    &operations.add
+                } else {
+                    &operations.delete
+                };
+                class
+                    .bind(py)
+                    .call1((subject, predicate, object, self.graph(py, has_graph)))?
             }
         };
         self.output.push(made.unbind());
@@ -180,12 +190,15 @@ impl Sink for ObjectSink {
         let iri = has_iri.then(|| self.register(py, Place::Value));
         match &self.operations {
             None => {
-                let pair = (name, iri).into_pyobject(py).map_err(PyErr::from)?;
+                let pair = (name, iri).into_pyobject(py)?;
                 self.namespaces.push(pair.into_any().unbind());
             }
             Some(operations) => {
-                let class =
-                    if action == Action::Add { &operations.namespace_add } else { &operations.namespace_delete };
+                let class = if action == Action::Add {
+                    &operations.namespace_add
+                } else {
+                    &operations.namespace_delete
+                };
                 let made = class.bind(py).call1((name, iri, self.graph(py, has_graph)))?;
                 self.output.push(made.unbind());
             }
@@ -196,7 +209,10 @@ impl Sink for ObjectSink {
     fn header(&mut self, key: &str) -> Result<()> {
         let py = attached();
         if let Some(operations) = &self.operations {
-            let made = operations.header.bind(py).call1((key, self.register(py, Place::Value)))?;
+            let made = operations
+                .header
+                .bind(py)
+                .call1((key, self.register(py, Place::Value)))?;
             self.output.push(made.unbind());
         }
         Ok(())

@@ -52,7 +52,8 @@ pub struct RdflibSink {
 impl RdflibSink {
     fn new(py: Python<'_>) -> PyResult<Self> {
         let term = py.import("rdflib.term")?;
-        let class = |name: &str| -> PyResult<Py<PyType>> { Ok(term.getattr(name)?.cast_into::<PyType>()?.unbind()) };
+        let class =
+            |name: &str| -> PyResult<Py<PyType>> { Ok(term.getattr(name)?.cast_into::<PyType>()?.unbind()) };
         // SAFETY: `str` is a type object, and its slot of that number is a `newfunc`.
         let string_new = unsafe {
             let slot = ffi::PyType_GetSlot(&raw mut ffi::PyUnicode_Type, ffi::Py_tp_new);
@@ -62,10 +63,17 @@ impl RdflibSink {
             uri_class: class("URIRef")?,
             node_class: class("BNode")?,
             literal_class: class("Literal")?,
-            string_new: string_new.ok_or_else(|| pyo3::exceptions::PySystemError::new_err("str has no __new__"))?,
-            kind_class: py.import("patchlog.rdflib_hook.terms")?.getattr("LiteralKind")?.unbind(),
+            string_new: string_new
+                .ok_or_else(|| pyo3::exceptions::PySystemError::new_err("str has no __new__"))?,
+            kind_class: py
+                .import("patchlog.rdflib_hook.terms")?
+                .getattr("LiteralKind")?
+                .unbind(),
             by_value: term.getattr("_well_formed_by_value")?.unbind(),
-            default_graph: py.import("rdflib.graph")?.getattr("DATASET_DEFAULT_GRAPH_ID")?.unbind(),
+            default_graph: py
+                .import("rdflib.graph")?
+                .getattr("DATASET_DEFAULT_GRAPH_ID")?
+                .unbind(),
             registers: Default::default(),
             output: Vec::new(),
             namespaces: Vec::new(),
@@ -105,7 +113,9 @@ impl RdflibSink {
                     Some(cast) => match cast.bind(py).call1((text(),)) {
                         Ok(value) => value,
                         // rdflib and users bind any function to a datatype; its failure means that there is no value.
-                        Err(error) if error.is_instance_of::<pyo3::exceptions::PyException>(py) => none.clone(),
+                        Err(error) if error.is_instance_of::<pyo3::exceptions::PyException>(py) => {
+                            none.clone()
+                        }
                         Err(error) => return Err(error),
                     },
                     None if kind.is_known => text(),
@@ -131,7 +141,11 @@ impl RdflibSink {
 
     #[inline(always)]
     fn register<'py>(&self, py: Python<'py>, place: Place) -> Bound<'py, PyAny> {
-        self.registers[place as usize].as_ref().unwrap_or(&self.default_graph).bind(py).clone()
+        self.registers[place as usize]
+            .as_ref()
+            .unwrap_or(&self.default_graph)
+            .bind(py)
+            .clone()
     }
 }
 
@@ -189,14 +203,22 @@ impl Sink for RdflibSink {
         Ok(())
     }
 
-    fn literal(&mut self, place: Place, lexical: &str, kind: LiteralKind<'_, DatatypeOfLiterals>) -> Result<()> {
+    fn literal(
+        &mut self,
+        place: Place,
+        lexical: &str,
+        kind: LiteralKind<'_, DatatypeOfLiterals>,
+    ) -> Result<()> {
         let literal = self.make_literal(attached(), lexical, &kind)?;
         self.registers[place as usize] = Some(literal.unbind());
         Ok(())
     }
 
     fn quoted_triple(&mut self, _place: Place, _triple: &QuotedTriple) -> Result<()> {
-        let text = attached().import("patchlog.rdflib_hook.terms")?.getattr("NO_QUOTED_TRIPLES")?.extract::<String>()?;
+        let text = attached()
+            .import("patchlog.rdflib_hook.terms")?
+            .getattr("NO_QUOTED_TRIPLES")?
+            .extract::<String>()?;
         Err(usage_error(text))
     }
 
@@ -211,7 +233,11 @@ impl Sink for RdflibSink {
             return Err(is_patch());
         }
         let py = attached();
-        let terms = [self.register(py, Place::Subject), self.register(py, Place::Predicate), self.register(py, Place::Object)];
+        let terms = [
+            self.register(py, Place::Subject),
+            self.register(py, Place::Predicate),
+            self.register(py, Place::Object),
+        ];
         let tuple = if has_graph {
             let [subject, predicate, object] = terms;
             PyTuple::new(py, [subject, predicate, object, self.register(py, Place::Graph)])?
@@ -224,7 +250,7 @@ impl Sink for RdflibSink {
 
     fn namespace(&mut self, _action: Action, name: &str, _has_iri: bool, _has_graph: bool) -> Result<()> {
         let py = attached();
-        let pair = (name, self.register(py, Place::Value)).into_pyobject(py).map_err(PyErr::from)?;
+        let pair = (name, self.register(py, Place::Value)).into_pyobject(py)?;
         self.namespaces.push(pair.into_any().unbind());
         Ok(())
     }
@@ -298,12 +324,16 @@ impl RdflibDecoder {
             return Err(is_patch().into_py(py));
         }
         let reading = reading_from(limits, strict, concatenated, delimited)?;
-        Ok(RdflibDecoder(Guarded::new(DecoderState { source: format.open(reading), sink: RdflibSink::new(py)? })))
+        Ok(RdflibDecoder(Guarded::new(DecoderState {
+            source: format.open(reading),
+            sink: RdflibSink::new(py)?,
+        })))
     }
 
     /// Take the namespaces that were declared since the last call, as pairs of name and IRI.
     fn take_namespaces<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        self.0.with(py, |state| Ok(PyList::new(py, state.sink.namespaces.drain(..))?))
+        self.0
+            .with(py, |state| Ok(PyList::new(py, state.sink.namespaces.drain(..))?))
     }
 
     #[pyo3(signature = (data, /))]
@@ -339,7 +369,9 @@ struct EncoderState {
 #[inline(always)]
 fn text_of<'a>(object: &'a Bound<'_, PyAny>) -> Result<&'a str> {
     match object.cast::<PyString>() {
-        Ok(text) => text.to_str().map_err(|_| invalid_term("a term holds a lone surrogate")),
+        Ok(text) => text
+            .to_str()
+            .map_err(|_| invalid_term("a term holds a lone surrogate")),
         Err(_) => Err(invalid_term("a term is not a string")),
     }
 }
@@ -378,7 +410,9 @@ impl EncoderState {
         let lexical = text_of(literal)?;
         let language = literal.getattr(intern!(py, "_language"))?;
         if language.is_truthy()? {
-            return self.writer.literal(place, lexical, LiteralKind::Language(text_of(&language)?));
+            return self
+                .writer
+                .literal(place, lexical, LiteralKind::Language(text_of(&language)?));
         }
         let datatype = literal.getattr(intern!(py, "_datatype"))?;
         if datatype.is_none() {
@@ -393,7 +427,9 @@ impl EncoderState {
     fn statement(&mut self, statement: &Bound<'_, PyTuple>) -> Result<()> {
         let count = statement.len();
         if !(3..=4).contains(&count) {
-            return Err(usage_error(format!("a statement has three or four terms, not {count}")));
+            return Err(usage_error(format!(
+                "a statement has three or four terms, not {count}"
+            )));
         }
         for (place, term) in STATEMENT_PLACES.into_iter().zip(statement.iter_borrowed()) {
             self.set(&term, place)?;
@@ -422,7 +458,13 @@ impl RdflibEncoder {
     ) -> PyResult<Self> {
         let term = py.import("rdflib.term")?;
         let options = rdf_options_from(options)?;
-        let mut writer = RdfWriter::new(Some(options), rows_per_frame, delimited, namespace_declarations, false);
+        let mut writer = RdfWriter::new(
+            Some(options),
+            rows_per_frame,
+            delimited,
+            namespace_declarations,
+            false,
+        );
         writer.begin().or_raise(py)?;
         Ok(RdflibEncoder(Guarded::new(EncoderState {
             writer,
@@ -430,7 +472,10 @@ impl RdflibEncoder {
             uri_class: term.getattr("URIRef")?.unbind(),
             node_class: term.getattr("BNode")?.unbind(),
             literal_class: term.getattr("Literal")?.unbind(),
-            default_graph: py.import("rdflib.graph")?.getattr("DATASET_DEFAULT_GRAPH_ID")?.unbind(),
+            default_graph: py
+                .import("rdflib.graph")?
+                .getattr("DATASET_DEFAULT_GRAPH_ID")?
+                .unbind(),
             last: Default::default(),
         })))
     }
@@ -457,13 +502,18 @@ impl RdflibEncoder {
     }
 
     #[pyo3(signature = (metadata=None, /))]
-    fn end_frame(&self, py: Python<'_>, metadata: Option<std::collections::BTreeMap<String, Vec<u8>>>) -> PyResult<()> {
+    fn end_frame(
+        &self,
+        py: Python<'_>,
+        metadata: Option<std::collections::BTreeMap<String, Vec<u8>>>,
+    ) -> PyResult<()> {
         let entries: Vec<_> = metadata.unwrap_or_default().into_iter().collect();
         self.0.with(py, |state| state.writer.end_frame(&entries))
     }
 
     fn take<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        self.0.with(py, |state| Ok(take_bytes(py, &mut state.writer.frames.out)))
+        self.0
+            .with(py, |state| Ok(take_bytes(py, &mut state.writer.frames.out)))
     }
 
     fn finish<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {

@@ -19,7 +19,7 @@ from patchlog.engine import ArrowDecoder, ArrowEncoder, Converter, RdfEncoder
 from patchlog.formats import JELLY, JELLY_TEXT, NQUADS, NTRIPLES, RDF_FORMATS, Format, choose_format
 from patchlog.layouts import ReadLayout, decoder_for, told_apart
 from patchlog.model import RdfFrame, Statement, Term
-from patchlog.pipes import drain, first_options, send
+from patchlog.pipes import batches, drain, first_options, send
 from patchlog.streams import Sink, Source, Write, chunks_of, name_of, writing_to
 from patchlog.syntaxes import as_frames, read_syntax, write_syntax
 from patchlog.text.lines import LineReader
@@ -32,10 +32,12 @@ __all__ = [
     "RdfOptions",
     "convert",
     "from_arrow",
+    "from_rdflib",
     "read",
     "read_frames",
     "read_options",
     "to_arrow",
+    "to_rdflib",
     "write",
     "write_frames",
 ]
@@ -284,6 +286,61 @@ def from_arrow(
         write_arrow(write_bytes, encoder, data)
 
 
+def to_rdflib(
+    source: Source,
+    format: str | None = None,
+    *,
+    limits: Limits = _DEFAULT_LIMITS,
+    strict: bool = True,
+    concatenated: bool = False,
+    delimited: bool | None = None,
+) -> Iterator[tuple[Any, ...]]:
+    """Yield the statements as tuples of rdflib terms, made without rdflib's own slow constructors and without a graph.
+
+    A quad in the default graph has `rdflib.graph.DATASET_DEFAULT_GRAPH_ID` as its fourth term.
+    """
+    from patchlog.rdflib_hook.implementation import RdflibDecoder
+    from patchlog.rdflib_hook.terms import TermBuilder
+
+    chosen = choose_format(format, name_of(source), RDF_FORMATS, default=_default_format(source))
+    match chosen.source:
+        case "jelly" | "nquads" as codec:
+            decoder = RdflibDecoder(codec, limits=limits, strict=strict, concatenated=concatenated, delimited=delimited)
+            return drain(decoder, chunks_of(source))
+    statements = read(source, chosen.name, limits=limits, strict=strict, concatenated=concatenated, delimited=delimited)
+    builder = TermBuilder()
+    return chain.from_iterable(map(builder.statements, batches(statements)))
+
+
+def from_rdflib(
+    sink: Sink,
+    statements: Iterable[tuple[Any, ...]],
+    format: str | None = None,
+    *,
+    options: RdfOptions | None = None,
+    rows_per_frame: int = 256,
+    delimited: bool = True,
+) -> None:
+    """Write tuples of rdflib terms, such as a graph or what a dataset's `quads()` yields. As `write` otherwise."""
+    from patchlog.rdflib_hook.implementation import RdflibEncoder
+    from patchlog.rdflib_hook.terms import TermFormatter
+
+    chosen = choose_format(format, name_of(sink), WRITABLE_FORMATS, default=_default_format(sink))
+    if chosen is not JELLY:
+        write(sink, map(TermFormatter().statement, statements), chosen.name)
+        return
+    groups = batches(statements)
+    first = next(groups, [])
+    if options is None:
+        options = _options(has_triples=bool(first) and len(first[0]) == 3, is_grouped=False)
+    encoder = RdflibEncoder(options, rows_per_frame=rows_per_frame, delimited=delimited)
+    with writing_to(sink) as write_bytes:
+        for group in chain([first], groups):
+            encoder.statements(group)
+            write_bytes(encoder.take())
+        write_bytes(encoder.finish())
+
+
 def _default_format(stream: object) -> Format | None:
     """Bytes without a name are Jelly-RDF; a path has a name, and that has to say it."""
     return None if isinstance(stream, str | PathLike) else JELLY
@@ -301,9 +358,13 @@ def suitable_options(frames: Iterator[RdfFrame], *, is_grouped: bool) -> tuple[R
         if frame.statements:
             break
     has_triples = bool(seen and seen[-1].statements) and len(seen[-1].statements[0]) == 3
-    physical_type = PhysicalType.TRIPLES if has_triples else PhysicalType.QUADS
-    if is_grouped:
-        logical_type = LogicalType.GRAPHS if has_triples else LogicalType.DATASETS
-    else:
-        logical_type = LogicalType.FLAT_TRIPLES if has_triples else LogicalType.FLAT_QUADS
-    return RdfOptions(physical_type=physical_type, logical_type=logical_type), chain(seen, frames)
+    options = _options(has_triples=has_triples, is_grouped=is_grouped)
+    return options, chain(seen, frames)
+
+
+def _options(*, has_triples: bool, is_grouped: bool) -> RdfOptions:
+    if has_triples:
+        logical_type = LogicalType.GRAPHS if is_grouped else LogicalType.FLAT_TRIPLES
+        return RdfOptions(physical_type=PhysicalType.TRIPLES, logical_type=logical_type)
+    logical_type = LogicalType.DATASETS if is_grouped else LogicalType.FLAT_QUADS
+    return RdfOptions(physical_type=PhysicalType.QUADS, logical_type=logical_type)

@@ -14,7 +14,7 @@ from click.shell_completion import shell_complete
 
 from patchlog.cli import about, patch_algebra, patch_check, patch_convert, rdf_check, rdf_convert
 from patchlog.cli.demo import demo
-from patchlog.cli.outcome import run
+from patchlog.cli.outcome import run, tidy_up_when_terminated
 
 __all__ = ["main", "root"]
 
@@ -66,4 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return the exit code: 0 done, 1 a user's error or a check that failed, 2 wrong usage."""
     if asked := os.environ.get(about.COMPLETION_VARIABLE):
         return shell_complete(root, {}, "patchlog", about.COMPLETION_VARIABLE, asked)
-    return run(root, sys.argv[1:] if arguments is None else arguments)
+    if arguments is None:
+        tidy_up_when_terminated()
+        arguments = sys.argv[1:]
+    return run(root, arguments)

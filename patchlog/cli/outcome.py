@@ -6,6 +6,7 @@ This is the only place where errors become text.
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,14 +19,27 @@ import click
 from patchlog.cli.progress import Progress
 from patchlog.errors import PatchLogError
 
-__all__ = ["DONE", "FAILED", "MISUSED", "CheckFailed", "Session", "about", "label", "naming", "run"]
+__all__ = [
+    "DONE",
+    "FAILED",
+    "MISUSED",
+    "CheckFailed",
+    "Session",
+    "about",
+    "label",
+    "naming",
+    "run",
+    "tidy_up_when_terminated",
+]
 
 Item = TypeVar("Item")
 
 DONE = 0
 FAILED = 1
 MISUSED = 2
-INTERRUPTED = 130  # as shells report a process that was ended by Ctrl-C
+# As shells report a process that was ended by a signal.
+INTERRUPTED = 128 + signal.SIGINT
+TERMINATED = 128 + signal.SIGTERM
 
 
 @dataclass(slots=True)
@@ -48,6 +62,19 @@ class Session:
 
 class CheckFailed(Exception):
     """The input is readable, and is not what it was checked to be."""
+
+
+class Terminated(KeyboardInterrupt):
+    """The process was asked to end, and tidies up."""
+
+
+def tidy_up_when_terminated() -> None:
+    """Let SIGTERM end the process as Ctrl-C does: unfinished output is taken away."""
+
+    def end(_signal: int, _frame: object) -> None:
+        raise Terminated
+
+    signal.signal(signal.SIGTERM, end)
 
 
 def label(path: str) -> str:
@@ -91,6 +118,8 @@ def run(command: click.Command, arguments: Sequence[str]) -> int:
         # Who reads has had enough (`| head`). The interpreter flushes once more at its end: into nothing.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
+    except Terminated:
+        return TERMINATED
     except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED
     except Exception as error:  # noqa: BLE001 - whatever it is, it ends here

@@ -154,7 +154,8 @@ def test_files_of_the_shell_are_read_once(shell):
     assert ended.stdout.strip() == b"200"
 
 
-def test_interrupt_ends_the_command_and_leaves_nothing(environment, tmp_path):
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["SIGINT", "SIGTERM"])
+def test_signal_ends_the_command_and_leaves_nothing(environment, tmp_path, sent, code):
     process = subprocess.Popen(
         [sys.executable, "-m", "patchlog", "rdf", "to-jelly", "--to", "out.jelly"],
         env=environment,
@@ -167,10 +168,10 @@ def test_interrupt_ends_the_command_and_leaves_nothing(environment, tmp_path):
     while not list(tmp_path.glob(".out.jelly.*")):
         time.sleep(0.01)
 
-    process.send_signal(signal.SIGINT)
+    process.send_signal(sent)
     _, said = process.communicate(timeout=20)
 
-    assert (process.returncode, said) == (130, b"")
+    assert (process.returncode, said) == (code, b"")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -252,6 +252,32 @@ def test_arrow_error_keeps_its_class_while_iterating():
         list(rdf.to_arrow(jelly(TRIPLES) + b"\x05"))
 
 
+@pytest.mark.parametrize("name", ["data.jelly", "data.nq", "data.trig"])
+def test_statements_go_to_rdflib_terms_and_back(tmp_path, name):
+    rdflib = pytest.importorskip("rdflib")
+    rdf.write(tmp_path / name, QUADS[:4])
+
+    found = list(rdf.to_rdflib(tmp_path / name))
+    rdf.from_rdflib(tmp_path / f"back-{name}", found)
+
+    integer = rdflib.Literal("01", datatype=rdflib.XSD.integer, normalize=False)
+    expected = (rdflib.URIRef("http://ex.org/a"), rdflib.URIRef("http://ex.org/b"), integer, rdflib.URIRef(G[1:-1]))
+    assert expected in found
+    assert sorted((*one, "")[:4] for one in rdf.read(tmp_path / f"back-{name}")) == sorted(QUADS[:4])
+
+
+def test_rdflib_triples_are_a_stream_of_triples():
+    rdflib = pytest.importorskip("rdflib")
+    graph = rdflib.Graph()
+    graph.add((rdflib.URIRef("http://ex.org/a"), rdflib.URIRef("http://ex.org/b"), rdflib.URIRef("http://ex.org/c")))
+    out = io.BytesIO()
+
+    rdf.from_rdflib(out, graph)
+
+    assert list(rdf.read(out.getvalue())) == [(A, B, C)]
+    assert rdf.read_options(out.getvalue()).physical_type is rdf.PhysicalType.TRIPLES
+
+
 def test_public_names_are_there():
     assert set(patchlog.__all__) <= set(dir(patchlog))
     assert set(rdf.__all__) <= set(dir(rdf))

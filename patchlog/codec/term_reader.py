@@ -37,7 +37,7 @@ from patchlog.codec.term_messages import (
 )
 from patchlog.errors import CodecError, InvalidTerm, LimitExceeded
 from patchlog.model import DEFAULT_GRAPH, XSD_STRING, Term
-from patchlog.text.terms import blank_node_term, escape_language, escape_lexical, iri_term
+from patchlog.text.terms import MAX_NESTING_DEPTH, blank_node_term, escape_language, escape_lexical, iri_term
 
 __all__ = ["TermReader"]
 
@@ -67,7 +67,7 @@ class TermReader:
         self._last_sizes = [0] * 4
         self._strict = strict
         self._graph_may_be_missing = graph_may_be_missing
-        self._max_nesting_depth = limits.max_nesting_depth
+        self._max_nesting_depth = min(limits.max_nesting_depth, MAX_NESTING_DEPTH)
         self._max_decoded_bytes = limits.max_decoded_frame_bytes
         self._decoded_bytes = 0
         self.declare(options)

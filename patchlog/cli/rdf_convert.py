@@ -123,7 +123,8 @@ def _output_options(
     """The options that were chosen, else those of the file, else what suits the formats of the input."""
     if options_from is not None:
         with about(options_from):
-            return replace(rdf.read_options(options_from, strict=False), **chosen)
+            known = rdf.read_options(options_from, strict=False)
+        return replace(known, version=known.version or 1, **chosen)
     has_graphs = any(one.holds_graphs for one in formats)
     physical_type = chosen.get("physical_type", PhysicalType.QUADS if has_graphs else PhysicalType.TRIPLES)
     if physical_type is PhysicalType.TRIPLES:

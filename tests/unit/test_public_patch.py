@@ -194,6 +194,18 @@ def test_operations_go_to_arrow_and_back():
     assert list(patch.read(out.getvalue())) == PATCH
 
 
+def test_text_of_frames_is_read(tmp_path):
+    path = tmp_path / "a.jellyp.txt"
+    path.write_text("""\
+rows { options { statement_type: PATCH_STATEMENT_TYPE_QUADS stream_type: PATCH_STREAM_TYPE_FLAT
+                 max_name_table_size: 8 version: 1 } }
+rows { transaction_start {} }
+rows { transaction_abort {} }
+""")
+
+    assert list(patch.read(path)) == [TransactionStart(), TransactionAbort()]
+
+
 def test_statement_formats_are_no_patches(tmp_path):
     with pytest.raises(UsageError, match="is N-Quads by its name"):
         patch.read(tmp_path / "data.nq")

@@ -9,7 +9,15 @@ import pytest
 
 import patchlog
 from patchlog import rdf
-from patchlog.errors import InvalidTerm, LimitExceeded, MalformedFrame, UnexpectedRow, UnsupportedOption, UsageError
+from patchlog.errors import (
+    InvalidTerm,
+    LimitExceeded,
+    MalformedFrame,
+    MissingExtra,
+    UnexpectedRow,
+    UnsupportedOption,
+    UsageError,
+)
 
 A, B, C, G = "<http://ex.org/a>", "<http://ex.org/b>", "<http://ex.org/c>", "<http://ex.org/g>"
 TRIPLES = [(A, B, C), (A, B, '"01"^^<http://www.w3.org/2001/XMLSchema#integer>'), ("_:x", B, '"é\\n"@en-US')]
@@ -234,6 +242,46 @@ def test_arrow_comes_batch_by_batch():
 
     assert [batch.num_rows for batch in batches] == [64, 64, 64, 64, 44]
     assert batches[0]["graph"].null_count == 64
+
+
+@pytest.mark.parametrize("kind", ["a batch", "batches", "a stream"])
+def test_arrow_is_written_from_whatever_holds_it(kind):
+    pa = pytest.importorskip("pyarrow")
+    out = io.BytesIO()
+    columns = {"subject": [A, A], "predicate": [B, B], "object": [C, '"x"']}
+    batch = pa.record_batch(columns)
+
+    rdf.from_arrow(out, {"a batch": batch, "batches": [batch], "a stream": rdf.to_arrow(jelly(TRIPLES[:1]))}[kind])
+
+    triples = [(A, B, C), (A, B, '"x"')] if kind != "a stream" else [(A, B, C)]
+    assert [one[:3] for one in rdf.read(out.getvalue())] == triples
+
+
+def test_schema_is_known_before_the_data():
+    pa = pytest.importorskip("pyarrow")
+
+    schema = pa.schema(rdf.to_arrow(iter([]), dictionary=False))
+
+    assert schema == pa.schema([(name, pa.string()) for name in ("subject", "predicate", "object", "graph")])
+
+
+def test_without_pyarrow_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+
+    with pytest.raises(MissingExtra, match=r"pip install 'patchlog\[arrow\]'"):
+        list(rdf.to_arrow(jelly(TRIPLES)))
+
+
+def test_text_of_frames_is_read(tmp_path):
+    path = tmp_path / "a.jelly.txt"
+    path.write_text("""\
+# Frame 0
+rows { options { physical_type: PHYSICAL_STREAM_TYPE_TRIPLES max_name_table_size: 8 version: 1 } }
+rows { name { value: "http://ex.org/b" } }
+rows { triple { s_bnode: "a" p_iri {} o_literal { lex: "c" } } }
+""")
+
+    assert list(rdf.read(path)) == [("_:a", B, '"c"')]
 
 
 def test_arrow_is_taken_by_other_libraries():

@@ -52,9 +52,7 @@ class PatchLogError(Exception):
 class _LocatedError(PatchLogError):
     """An error with a place in the input. The message begins with the place."""
 
-    def __init__(
-        self, reason: str, frame: int | None = None, row: int | None = None, line: int | None = None
-    ) -> None:
+    def __init__(self, reason: str, frame: int | None = None, row: int | None = None, line: int | None = None) -> None:
         super().__init__(reason, frame, row, line)
         self.reason = reason
         self.frame = frame
@@ -76,7 +74,7 @@ class CodecError(_LocatedError):
 
 
 class MalformedFrame(CodecError):
-    """The bytes are not the protobuf messages that they should be: cut short, a wrong wire type, text that is not UTF-8."""
+    """The bytes are not the protobuf messages that they should be: cut short, a wrong wire type, text not in UTF-8."""
 
 
 class LimitExceeded(CodecError):
@@ -144,8 +142,7 @@ class PositionGone(LogError):
 
     def __str__(self) -> str:
         return (
-            f"version {self.position} was truncated away; the oldest kept is {self.oldest_kept}: "
-            "start from a snapshot"
+            f"version {self.position} was truncated away; the oldest kept is {self.oldest_kept}: start from a snapshot"
         )
 
 

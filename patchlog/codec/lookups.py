@@ -76,13 +76,21 @@ class LookupWriter:
     """A table as the writer of a stream keeps it: ids by text, the least recently used first.
 
     `in_row` has the entries that the row being written uses, which no other may replace: clear it when a row begins.
+    The first `reserved` ids are somebody else's: they are never given out.
     """
 
     def __init__(
-        self, what: str, size: int, write_entry: Callable[[bytes], None], *, begins_explicitly: bool = False
+        self,
+        what: str,
+        size: int,
+        write_entry: Callable[[bytes], None],
+        *,
+        begins_explicitly: bool = False,
+        reserved: int = 0,
     ) -> None:
         self._what = what
         self._size = size
+        self._reserved = reserved
         self._write_entry = write_entry
         self._ids: OrderedDict[str, int] = OrderedDict()
         self.in_row: list[str] = []
@@ -99,8 +107,9 @@ class LookupWriter:
         return entry_id
 
     def _define(self, text: str) -> int:
-        if len(self._ids) < self._size:
-            entry_id = len(self._ids) + 1
+        used = self._reserved + len(self._ids)
+        if used < self._size:
+            entry_id = used + 1
         else:
             oldest = next(iter(self._ids), None)
             if oldest is None:

@@ -7,9 +7,9 @@ from typing import Final
 from patchlog.codec.fields import length_field, string_field
 from patchlog.codec.frame_writer import FrameWriter, RowKind
 from patchlog.codec.option_messages import write_patch_options
-from patchlog.codec.options import PatchOptions, StatementType
+from patchlog.codec.options import PatchOptions, StatementType, Tables
 from patchlog.codec.term_messages import GRAPH, HEADER_VALUE, NAMESPACE_GRAPH, OBJECT, PREDICATE, SUBJECT
-from patchlog.codec.term_writer import LookupRows, TermWriter
+from patchlog.codec.term_writer import NOTHING_RESERVED, LookupRows, TermWriter
 from patchlog.errors import InvalidTerm
 from patchlog.model import (
     DEFAULT_GRAPH,
@@ -26,7 +26,7 @@ from patchlog.model import (
     TransactionStart,
 )
 
-__all__ = ["OperationWriter"]
+__all__ = ["PATCH_LOOKUPS", "OperationWriter"]
 
 _OPTIONS: Final = RowKind(1)
 _STATEMENT_ADD: Final = RowKind(2)
@@ -38,18 +38,32 @@ _TRANSACTION_COMMIT: Final = RowKind(7)
 _TRANSACTION_ABORT: Final = RowKind(8)
 _HEADER: Final = RowKind(14)
 _PUNCTUATION: Final = RowKind(15)
-_LOOKUPS: Final = LookupRows(name=RowKind(11), prefix=RowKind(12), datatype=RowKind(13))
+PATCH_LOOKUPS: Final = LookupRows(name=RowKind(11), prefix=RowKind(12), datatype=RowKind(13))
 
 
 class OperationWriter:
-    """Writes operations as rows with the lookup entries that they need, beginning with the options row."""
+    """Writes operations as rows with the lookup entries that they need, beginning with the options row.
 
-    def __init__(self, options: PatchOptions, frames: FrameWriter, *, begins_explicitly: bool = False) -> None:
+    Where it goes on after rows of somebody else, it is told so: `writes_options` and the `reserved` lookup entries.
+    """
+
+    def __init__(
+        self,
+        options: PatchOptions,
+        frames: FrameWriter,
+        *,
+        begins_explicitly: bool = False,
+        writes_options: bool = True,
+        reserved: Tables = NOTHING_RESERVED,
+    ) -> None:
         self._may_repeat_statement = self._may_repeat_namespace = not begins_explicitly
         self._has_graphs = options.statement_type == StatementType.QUADS
         self._frames = frames
-        self._frames.add(_OPTIONS.row(write_patch_options(options)))
-        self._terms = TermWriter(options, _LOOKUPS, frames.add, begins_explicitly=begins_explicitly)
+        if writes_options:
+            self._frames.add(_OPTIONS.row(write_patch_options(options)))
+        self._terms = TermWriter(
+            options, PATCH_LOOKUPS, frames.add, begins_explicitly=begins_explicitly, reserved=reserved
+        )
 
     def write(self, operation: Operation) -> None:
         """Write the row of an operation."""

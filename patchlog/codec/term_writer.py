@@ -10,7 +10,7 @@ from typing import Final
 from patchlog.codec.fields import length_field, string_field, uint_field, varint
 from patchlog.codec.frame_writer import RowKind
 from patchlog.codec.lookups import LookupWriter
-from patchlog.codec.options import PatchOptions, RdfOptions
+from patchlog.codec.options import PatchOptions, RdfOptions, Tables
 from patchlog.codec.term_messages import (
     BLANK_NODE,
     DEFAULT,
@@ -36,7 +36,10 @@ from patchlog.errors import InvalidTerm
 from patchlog.model import DEFAULT_GRAPH, Term
 from patchlog.text.terms import BlankNode, Iri, Literal, QuotedTriple, parse_term
 
-__all__ = ["LookupRows", "TermWriter"]
+__all__ = ["NOTHING_RESERVED", "LookupRows", "TermWriter"]
+
+NOTHING_RESERVED: Final = Tables(names=0, prefixes=0, datatypes=0)
+"""Of no table are the first entries somebody else's."""
 
 _MIN_PREFIX_TABLE_SIZE: Final = 4
 """A statement may need as many prefixes."""
@@ -67,15 +70,20 @@ class TermWriter:
         add_row: Callable[[bytes], None],
         *,
         begins_explicitly: bool = False,
+        reserved: Tables = NOTHING_RESERVED,
     ) -> None:
-        def table(what: str, size: int, kind: RowKind) -> LookupWriter:
+        def table(what: str, size: int, kind: RowKind, reserved_ids: int) -> LookupWriter:
             return self._lookup_writer(
-                what, size, lambda entry: add_row(kind.row(entry)), begins_explicitly=begins_explicitly
+                what,
+                size,
+                lambda entry: add_row(kind.row(entry)),
+                begins_explicitly=begins_explicitly,
+                reserved=reserved_ids,
             )
 
-        self._names = table("name", options.max_name_table_size, rows.name)
-        self._prefixes = table("prefix", options.max_prefix_table_size, rows.prefix)
-        self._datatypes = table("datatype", options.max_datatype_table_size, rows.datatype)
+        self._names = table("name", options.max_name_table_size, rows.name, reserved.names)
+        self._prefixes = table("prefix", options.max_prefix_table_size, rows.prefix, reserved.prefixes)
+        self._datatypes = table("datatype", options.max_datatype_table_size, rows.datatype, reserved.datatypes)
         self._uses_prefixes = options.max_prefix_table_size >= _MIN_PREFIX_TABLE_SIZE
         self._allows_quoted_triples = options.rdf_star
         self._allows_generalized = options.generalized_statements

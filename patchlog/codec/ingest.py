@@ -1,0 +1,153 @@
+"""Patches as a log stores them: a header frame, which says the id and what came before, and the body behind it.
+
+What came before may be known only when the log is locked, so the body does not depend on it: it leaves the lookup
+entries of the header frame alone. docs/protocol.md, "The stored patch".
+
+    accept      TX .. TC TA    as in patchlog.transactions
+    Punctuation                ends the patch; an open transaction is closed by an abort, which is what it means
+    finish                     an open transaction is refused: who stops in the middle has not said what he meant
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from patchlog.codec.frame_writer import FrameWriter
+from patchlog.codec.operation_writer import PATCH_LOOKUPS, OperationWriter
+from patchlog.codec.options import CANONICAL_PATCH, PatchOptions, Tables
+from patchlog.codec.patch_ids import PatchId, patch_id_of, patch_id_term
+from patchlog.errors import TransactionError, UnexpectedRow
+from patchlog.model import (
+    Add,
+    Delete,
+    Header,
+    NamespaceAdd,
+    NamespaceDelete,
+    Operation,
+    Punctuation,
+    TransactionAbort,
+    TransactionStart,
+)
+from patchlog.transactions import TransactionOrder
+
+__all__ = ["IngestedPatch", "PatchIngest", "header_frame", "stored_options"]
+
+ID: Final = "id"
+PREV: Final = "prev"
+
+_HEADER_FRAME_ENTRIES: Final = Tables(names=2, prefixes=1, datatypes=0)
+
+
+@dataclass(frozen=True, slots=True)
+class IngestedPatch:
+    """What is known of a patch at its end. The headers `id` and `prev` and the punctuation are not counted."""
+
+    id: PatchId | None
+    prev: PatchId | None
+    operations: int
+    adds: int
+    deletes: int
+    namespaces: int
+    transactions: int
+
+
+def stored_options(*, rdf_star: bool = True, generalized_statements: bool = True) -> PatchOptions:
+    """The options of all patches of a log."""
+    return replace(CANONICAL_PATCH, rdf_star=rdf_star, generalized_statements=generalized_statements)
+
+
+def header_frame(patch_id: PatchId, prev: PatchId | None, options: PatchOptions) -> bytes:
+    """The frame that a stored patch begins with."""
+    frames = FrameWriter(rows_per_frame=0)
+    rows = OperationWriter(options, frames, begins_explicitly=True)
+    rows.write(Header(ID, patch_id_term(patch_id)))
+    if prev is None:
+        frames.add(PATCH_LOOKUPS.name.row(b""))
+    else:
+        rows.write(Header(PREV, patch_id_term(prev)))
+    frames.end_frame()
+    return frames.take()
+
+
+class PatchIngest:
+    """Encodes the bodies of patches, and reads the headers that do not belong there. After an error it is spent."""
+
+    def __init__(self, options: PatchOptions = CANONICAL_PATCH) -> None:
+        self._options = options
+        self._frames = FrameWriter(rows_per_frame=0, is_bounded=True)
+        self._transactions = TransactionOrder()
+        self._begin_patch()
+
+    @property
+    def is_in_patch(self) -> bool:
+        """Whether a patch has begun that has not ended."""
+        return self._has_begun
+
+    def accept(self, operation: Operation, /) -> IngestedPatch | None:
+        """Write one operation. A punctuation ends the patch and returns what is known of it."""
+        self._has_begun = True
+        self._transactions.accept(operation)
+        match operation:
+            case Punctuation():
+                return self._end_patch()
+            case Header(key, value) if key in (ID, PREV):
+                self._read_header(key, patch_id_of(value))
+                return None
+            case Add():
+                self._adds += 1
+            case Delete():
+                self._deletes += 1
+            case NamespaceAdd() | NamespaceDelete():
+                self._namespaces += 1
+            case TransactionStart():
+                self._transactions_started += 1
+        self._operations += 1
+        self._body.write(operation)
+        return None
+
+    def take(self) -> bytes:
+        """Take the frames that are complete, all of them of the patch that began or ended last."""
+        return self._frames.take()
+
+    def finish(self) -> IngestedPatch | None:
+        """Say that no more operations will come. A patch that is still open ends here."""
+        if self._transactions.is_open:
+            raise TransactionError("the input ends inside a transaction: commit or abort it")
+        return self._end_patch() if self._has_begun else None
+
+    def _begin_patch(self) -> None:
+        self._has_begun = False
+        self._ids: dict[str, PatchId] = {}
+        self._operations = self._adds = self._deletes = self._namespaces = self._transactions_started = 0
+        self._body = OperationWriter(
+            self._options,
+            self._frames,
+            begins_explicitly=True,
+            writes_options=False,
+            reserved=_HEADER_FRAME_ENTRIES,
+        )
+
+    def _end_patch(self) -> IngestedPatch:
+        if self._transactions.is_open:
+            self._transactions.end()
+            self._body.write(TransactionAbort())
+            self._operations += 1
+        self._body.write(Punctuation())
+        self._frames.end_frame()
+        ended = IngestedPatch(
+            id=self._ids.get(ID),
+            prev=self._ids.get(PREV),
+            operations=self._operations,
+            adds=self._adds,
+            deletes=self._deletes,
+            namespaces=self._namespaces,
+            transactions=self._transactions_started,
+        )
+        self._begin_patch()
+        return ended
+
+    def _read_header(self, key: str, patch_id: PatchId) -> None:
+        if self._ids.setdefault(key, patch_id) != patch_id:
+            # Two patches without a punctuation between them look like this.
+            raise UnexpectedRow(f"a patch with two headers {key}: {self._ids[key]} and {patch_id}")

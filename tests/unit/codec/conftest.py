@@ -57,7 +57,7 @@ class Rows:
 
     def _options(self, numbers, values):
         values = {"names": 8, "prefixes": 4, "datatypes": 4, "version": 1} | values
-        return {1: dict(sorted((numbers[name], value) for name, value in values.items()))}
+        return {1: dict(sorted((numbers[name], value) for name, value in values.items() if value))}
 
 
 _NODES = ("iri", "bnode", "literal", "triple")

@@ -78,13 +78,18 @@ pub trait Sink {
         Ok(())
     }
 
-    fn make_iri(&mut self, prefix: &str, name: &str) -> Result<Self::Iri>;
+    /// Make an IRI to set in this place, now and later.
+    fn make_iri(&mut self, place: Place, prefix: &str, name: &str) -> Result<Self::Iri>;
     fn make_datatype(&mut self, iri: &str) -> Result<Self::Datatype>;
 
+    /// Whether an IRI that was made before can still be set, in this place. If not, it is to be made anew.
+    fn holds_iri(&self, _place: Place, _iri: &Self::Iri) -> bool {
+        true
+    }
     fn iri(&mut self, place: Place, iri: &Self::Iri) -> Result<()>;
     /// An IRI that the source does not expect to meet again soon.
     fn plain_iri(&mut self, place: Place, iri: &str) -> Result<()> {
-        let made = self.make_iri("", iri)?;
+        let made = self.make_iri(place, "", iri)?;
         self.iri(place, &made)
     }
     fn blank_node(&mut self, place: Place, label: &str) -> Result<()>;

@@ -25,10 +25,6 @@ impl<'a> Fields<'a> {
         self.at >= self.data.len()
     }
 
-    /// How many bytes were read.
-    pub fn position(&self) -> usize {
-        self.at
-    }
 
     #[inline(always)]
     pub fn varint(&mut self) -> Result<u64> {

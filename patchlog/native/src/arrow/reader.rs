@@ -224,7 +224,7 @@ impl<'a, S: Sink> TermColumn<'a, S> {
                 return Ok(false);
             };
             if let (true, Parsed::Iri(iri)) = (text.starts_with('<'), parse_canonical(text)?) {
-                let made = sink.make_iri("", &iri)?;
+                let made = sink.make_iri(place, "", &iri)?;
                 sink.iri(place, &made)?;
                 if index >= self.iris.len() {
                     self.iris.resize_with(index + 1, || None);

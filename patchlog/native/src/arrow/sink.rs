@@ -1,9 +1,8 @@
 //! Registers to record batches, dictionary-encoded or plain.
 
-use std::cell::Cell;
 use std::sync::Arc;
 
-use crate::arrow::batch::{Batch, Column, Strings, Values};
+use crate::arrow::batch::{Batch, Column, Pool, Strings, Values};
 use crate::fault::Result;
 use crate::hash::hash_bytes;
 use crate::sink::{Action, LiteralKind, PLACES, Place, QuotedTriple, STATEMENT_PLACES, Sink, Transaction};
@@ -69,7 +68,7 @@ impl Table {
         let index = self.strings.len();
         self.strings.offsets.push(self.strings.data.len() as i32);
         self.buckets[bucket] = hash << 32 | (index as u64 + 1);
-        if self.strings.len() * 2 > self.buckets.len() {
+        if self.strings.len() * 3 > self.buckets.len() * 2 {
             self.grow();
         }
         index as i32
@@ -77,7 +76,7 @@ impl Table {
 
     #[inline(never)]
     fn grow(&mut self) {
-        let size = self.buckets.len() * 4;
+        let size = self.buckets.len() * 2;
         for entry in std::mem::replace(&mut self.buckets, vec![0; size]) {
             if entry != 0 {
                 let mut bucket = (entry >> 32) as usize & (size - 1);
@@ -89,16 +88,9 @@ impl Table {
         }
     }
 
-    fn take_strings(&mut self) -> Strings {
+    fn take_strings(&mut self, pool: &Pool) -> Strings {
         self.buckets.fill(0);
-        // As large as this batch: the next is likely to be so, too.
-        let next = Strings {
-            offsets: Vec::with_capacity(self.strings.offsets.len()),
-            data: Vec::with_capacity(self.strings.data.len()),
-        };
-        let taken = std::mem::replace(&mut self.strings, next);
-        self.strings.offsets.push(0);
-        taken
+        std::mem::replace(&mut self.strings, pool.strings())
     }
 }
 
@@ -238,22 +230,22 @@ impl ColumnBuilder {
             .map_or(self.strings.data.len(), |table| table.strings.data.len())
     }
 
-    fn finish(&mut self) -> Column {
+    fn finish(&mut self, pool: &Pool) -> Column {
         if self.leading_nulls > 0 {
             self.lay_down_nulls();
         }
         let values = match &mut self.table {
             Some(table) => {
-                let mut strings = table.take_strings();
+                let mut strings = table.take_strings(pool);
                 if strings.len() == 0 && self.null_count > 0 {
                     strings.push(b""); // the index of a null row must still be in range for some readers
                 }
                 Values::Dictionary {
-                    indexes: std::mem::take(&mut self.indexes),
+                    indexes: std::mem::replace(&mut self.indexes, pool.indexes()),
                     strings,
                 }
             }
-            None => Values::Plain(std::mem::replace(&mut self.strings, Strings::new())),
+            None => Values::Plain(std::mem::replace(&mut self.strings, pool.strings())),
         };
         Column {
             values,
@@ -269,10 +261,11 @@ struct Register {
     index: i32,
 }
 
-pub struct ArrowIri {
-    text: Box<[u8]>,
-    /// For each column the batch in which the IRI was interned last, and its index there.
-    interned: [Cell<(u32, i32)>; 4],
+pub enum ArrowIri {
+    /// Dictionary columns: where the IRI stands in the table of a place, in the batch of that number.
+    Interned { epoch: u32, place: Place, index: i32 },
+    /// Plain columns.
+    Text(Box<[u8]>),
 }
 
 pub struct ArrowSink {
@@ -292,6 +285,7 @@ pub struct ArrowSink {
     graph_is_default: bool,
     rows: usize,
     pub batches: Vec<Arc<Batch>>,
+    pool: Arc<Pool>,
     frame_begin: usize,
 }
 
@@ -314,6 +308,7 @@ impl ArrowSink {
             graph_is_default: true,
             rows: 0,
             batches: Vec::new(),
+            pool: Arc::default(),
             frame_begin: 0,
         }
     }
@@ -346,8 +341,8 @@ impl ArrowSink {
         self.action_indexes = [NULL; 2];
         self.default_graph_index = NULL;
         if self.is_patch {
-            columns.push(self.operation.finish());
-            columns.push(self.name.finish());
+            columns.push(self.operation.finish(&self.pool));
+            columns.push(self.name.finish(&self.pool));
         }
         // What repeats in the next row stands in the table of the batch that ends here: take it over.
         if self.is_dictionary {
@@ -360,7 +355,7 @@ impl ArrowSink {
                 }
             }
         }
-        columns.extend(self.terms.iter_mut().map(ColumnBuilder::finish));
+        columns.extend(self.terms.iter_mut().map(|column| column.finish(&self.pool)));
         if self.is_dictionary {
             for (column, register) in self.terms.iter_mut().zip(&mut self.registers) {
                 if let (Some(table), 0..) = (&mut column.table, register.index) {
@@ -372,6 +367,7 @@ impl ArrowSink {
         self.batches.push(Arc::new(Batch {
             rows: self.rows,
             columns,
+            pool: Arc::clone(&self.pool),
         }));
         self.rows = 0;
     }
@@ -451,13 +447,31 @@ impl Sink for ArrowSink {
     type Iri = ArrowIri;
     type Datatype = Vec<u8>;
 
-    fn make_iri(&mut self, prefix: &str, name: &str) -> Result<ArrowIri> {
+    fn make_iri(&mut self, place: Place, prefix: &str, name: &str) -> Result<ArrowIri> {
+        if let Some(table) = self
+            .terms
+            .get_mut(place as usize)
+            .and_then(|column| column.table.as_mut())
+        {
+            push_iri(table.tail(), Style::Canonical, prefix, name);
+            return Ok(ArrowIri::Interned {
+                epoch: self.epoch,
+                place,
+                index: table.intern_tail(),
+            });
+        }
         let mut text = Vec::with_capacity(prefix.len() + name.len() + 2);
         push_iri(&mut text, Style::Canonical, prefix, name);
-        Ok(ArrowIri {
-            text: text.into_boxed_slice(),
-            interned: Default::default(),
-        })
+        Ok(ArrowIri::Text(text.into_boxed_slice()))
+    }
+
+    #[inline(always)]
+    fn holds_iri(&self, wanted: Place, iri: &ArrowIri) -> bool {
+        match iri {
+            ArrowIri::Interned { epoch, place, .. } => *epoch == self.epoch && *place == wanted,
+            // The value of a header or namespace is never interned.
+            ArrowIri::Text(_) => !self.is_dictionary || wanted == Place::Value,
+        }
     }
 
     fn make_datatype(&mut self, iri: &str) -> Result<Vec<u8>> {
@@ -466,23 +480,16 @@ impl Sink for ArrowSink {
 
     #[inline(always)]
     fn iri(&mut self, place: Place, iri: &ArrowIri) -> Result<()> {
-        let index = place as usize;
         if place == Place::Graph {
             self.graph_is_default = false;
         }
-        if let Some(table) = self.terms.get_mut(index).and_then(|column| column.table.as_mut()) {
-            let (epoch, known) = iri.interned[index].get();
-            self.registers[index].index = if epoch == self.epoch {
-                known
-            } else {
-                let made = table.intern(&iri.text);
-                iri.interned[index].set((self.epoch, made));
-                made
-            };
-        } else {
-            let text = &mut self.registers[index].text;
-            text.clear();
-            text.extend_from_slice(&iri.text);
+        let register = &mut self.registers[place as usize];
+        match iri {
+            ArrowIri::Interned { index, .. } => register.index = *index,
+            ArrowIri::Text(text) => {
+                register.text.clear();
+                register.text.extend_from_slice(text);
+            }
         }
         Ok(())
     }

@@ -10,16 +10,19 @@ use crate::wire::{Fields, LENGTH, VARINT};
 struct CachedIri<I> {
     prefix_id: u32,
     prefix_serial: u32,
+    /// Bytes of prefix and name.
+    size: u32,
     iri: I,
 }
 
 /// IRIs remembered for each name: most names go with one prefix, some with a few.
 const CACHED_PER_NAME: usize = 2;
 
-struct Name<I> {
+type CachedIris<I> = [Option<CachedIri<I>>; CACHED_PER_NAME];
+
+struct Name {
     text: String,
     is_defined: bool,
-    cached: [Option<CachedIri<I>>; CACHED_PER_NAME],
 }
 
 struct Prefix {
@@ -69,76 +72,83 @@ impl<'a> RawTerm<'a> {
 }
 
 /// The terms of an RdfTriple or RdfQuad message, found but not looked into.
+#[derive(Clone, Copy)]
 pub struct Statement<'a> {
-    data: &'a [u8],
-    /// Field numbers, 0 where the place is not set.
-    fields: [u8; 4],
-    starts: [u32; 4],
-    ends: [u32; 4],
+    subject: RawTerm<'a>,
+    predicate: RawTerm<'a>,
+    object: RawTerm<'a>,
+    graph: RawTerm<'a>,
+}
+
+/// The next field, if it is one of the four of a place: tag and length have a byte each.
+#[inline(always)]
+fn next_term(data: &[u8], at: usize, place: u8) -> Option<(u32, &[u8], usize)> {
+    let (&tag, &length) = (data.get(at)?, data.get(at + 1)?);
+    let kind = (tag >> 3).wrapping_sub(4 * place);
+    if tag & 7 != LENGTH || !(1..=4).contains(&kind) || length >= 0x80 {
+        return None;
+    }
+    let end = at + 2 + length as usize;
+    Some((u32::from(kind), data.get(at + 2..end)?, end))
 }
 
 impl<'a> Statement<'a> {
     #[inline(always)]
     pub fn split(data: &'a [u8]) -> Result<Self> {
-        let mut statement = Statement {
-            data,
-            fields: [0; 4],
-            starts: [0; 4],
-            ends: [0; 4],
-        };
+        // Nearly always: at most one field for each place, in their order.
         let mut at = 0;
-        // Nearly always: a tag and a length of one byte each.
-        while let [tag, length, ..] = data[at..] {
-            let field = tag >> 3;
-            let end = at + 2 + length as usize;
-            if tag & 0x87 != LENGTH || field == 0 || length >= 0x80 || end > data.len() {
-                return statement.split_slowly(at);
-            }
-            let place = ((field - 1) >> 2) as usize & 3;
-            statement.fields[place] = field;
-            statement.starts[place] = at as u32 + 2;
-            statement.ends[place] = end as u32;
+        let mut statement = Statement {
+            subject: RawTerm::Unset,
+            predicate: RawTerm::Unset,
+            object: RawTerm::Unset,
+            graph: RawTerm::Unset,
+        };
+        if let Some((kind, value, end)) = next_term(data, at, 0) {
+            statement.subject = RawTerm::of_kind(kind, value);
             at = end;
         }
-        if at < data.len() {
-            statement.split_slowly(at)
-        } else {
-            Ok(statement)
+        if let Some((kind, value, end)) = next_term(data, at, 1) {
+            statement.predicate = RawTerm::of_kind(kind, value);
+            at = end;
         }
+        if let Some((kind, value, end)) = next_term(data, at, 2) {
+            statement.object = RawTerm::of_kind(kind, value);
+            at = end;
+        }
+        if let Some((kind, value, end)) = next_term(data, at, 3) {
+            statement.graph = RawTerm::of_graph_kind(kind, value);
+            at = end;
+        }
+        if at == data.len() { Ok(statement) } else { Self::split_any(data) }
     }
 
+    /// Fields in any order and of any length; the last of each place counts.
     #[inline(never)]
-    fn split_slowly(mut self, from: usize) -> Result<Self> {
-        let mut fields = Fields::new(&self.data[from..]);
+    fn split_any(data: &'a [u8]) -> Result<Self> {
+        let mut terms = [RawTerm::Unset; 4];
+        let mut fields = Fields::new(data);
         while !fields.is_done() {
             let (field, wire_type) = fields.tag()?;
             if wire_type != LENGTH || field > 16 {
                 fields.skip(wire_type)?;
                 continue;
             }
-            let length = fields.bytes()?.len();
-            let place = (field as usize - 1) / 4;
-            let end = from + fields.position();
-            self.fields[place] = field as u8;
-            self.starts[place] = (end - length) as u32;
-            self.ends[place] = end as u32;
+            let value = fields.bytes()?;
+            let kind = (field - 1) % 4 + 1;
+            terms[(field as usize - 1) / 4] =
+                if field > 12 { RawTerm::of_graph_kind(kind, value) } else { RawTerm::of_kind(kind, value) };
         }
-        Ok(self)
+        let [subject, predicate, object, graph] = terms;
+        Ok(Statement { subject, predicate, object, graph })
     }
 
     #[inline(always)]
     pub fn term(&self, place: Place) -> RawTerm<'a> {
-        let index = place as usize;
-        let field = self.fields[index];
-        if field == 0 {
-            return RawTerm::Unset;
-        }
-        let data = &self.data[self.starts[index] as usize..self.ends[index] as usize];
-        let kind = u32::from((field - 1) & 3) + 1;
-        if index == 3 {
-            RawTerm::of_graph_kind(kind, data)
-        } else {
-            RawTerm::of_kind(kind, data)
+        match place {
+            Place::Subject => self.subject,
+            Place::Predicate => self.predicate,
+            Place::Object => self.object,
+            _ => self.graph,
         }
     }
 }
@@ -182,7 +192,30 @@ enum RawKind<'a> {
     Datatype(u32),
 }
 
+/// The lexical form and the kind of a literal message.
+#[inline(always)]
 fn split_literal(data: &[u8]) -> Result<(&[u8], RawKind<'_>)> {
+    const LEXICAL: u8 = 1 << 3 | LENGTH;
+    const LANGUAGE: u8 = 2 << 3 | LENGTH;
+    const DATATYPE: u8 = 3 << 3 | VARINT;
+    // The layouts of nearly all literals, before the general one.
+    if let [LEXICAL, length @ ..0x80, rest @ ..] = data {
+        if let Some((lexical, rest)) = rest.split_at_checked(*length as usize) {
+            match rest {
+                [] => return Ok((lexical, RawKind::Plain)),
+                [DATATYPE, id @ ..0x80] => return Ok((lexical, RawKind::Datatype(u32::from(*id)))),
+                [LANGUAGE, length, tag @ ..] if *length < 0x80 && tag.len() == *length as usize => {
+                    return Ok((lexical, RawKind::Language(tag)));
+                }
+                _ => {}
+            }
+        }
+    }
+    split_any_literal(data)
+}
+
+#[inline(never)]
+fn split_any_literal(data: &[u8]) -> Result<(&[u8], RawKind<'_>)> {
     let mut lexical: &[u8] = b"";
     let mut kind = RawKind::Plain;
     let mut fields = Fields::new(data);
@@ -198,7 +231,9 @@ fn split_literal(data: &[u8]) -> Result<(&[u8], RawKind<'_>)> {
 }
 
 pub struct TermReader<S: Sink> {
-    names: Vec<Name<S::Iri>>,
+    names: Vec<Name>,
+    /// Beside the names, so that an IRI that was met before touches little memory.
+    cached_iris: Vec<CachedIris<S::Iri>>,
     name_size: u32,
     last_name_entry: u32,
     last_name: u32,
@@ -223,6 +258,7 @@ impl<S: Sink> TermReader<S> {
     pub fn new(options: &TermOptions, limits: &Limits, strict: bool) -> Self {
         TermReader {
             names: Vec::new(),
+            cached_iris: Vec::new(),
             name_size: options.names,
             last_name_entry: 0,
             last_name: 0,
@@ -297,17 +333,14 @@ impl<S: Sink> TermReader<S> {
         let index = (id - 1) as usize;
         if index >= self.names.len() {
             // Grows as it is used: most streams need less than they reserve.
-            self.names.resize_with(index + 1, || Name {
-                text: String::new(),
-                is_defined: false,
-                cached: [None, None],
-            });
+            self.names.resize_with(index + 1, || Name { text: String::new(), is_defined: false });
+            self.cached_iris.resize_with(index + 1, || [None, None]);
         }
         let name = &mut self.names[index];
         name.text.clear();
         name.text.push_str(&text);
         name.is_defined = true;
-        name.cached = [None, None];
+        self.cached_iris[index] = [None, None];
         Ok(())
     }
 
@@ -338,32 +371,33 @@ impl<S: Sink> TermReader<S> {
         Ok(())
     }
 
-    /// Resolve the ids of an IRI message to table indexes: the name's, and the prefix's plus one (0 is the empty prefix).
+    /// The ids of an IRI message with what they leave out filled in: the name's, and the prefix's (0 is the empty prefix).
     #[inline(always)]
-    fn iri_ids(&mut self, data: &[u8]) -> Result<(usize, u32)> {
-        let (mut prefix_id, name_id) = split_iri(data)?;
-        let name_id = if name_id == 0 {
-            self.last_name.wrapping_add(1)
-        } else {
-            name_id
-        };
-        self.last_name = name_id;
+    fn iri_ids(&mut self, data: &[u8]) -> Result<(u32, u32)> {
+        let (prefix_id, name_id) = split_iri(data)?;
+        self.last_name = if name_id == 0 { self.last_name.wrapping_add(1) } else { name_id };
+        Ok((self.last_name, prefix_id))
+    }
+
+    /// Check the ids of an IRI, name first: the index of the name, and the prefix id to use.
+    fn checked_ids(&mut self, name_id: u32, prefix_id: u32) -> Result<(usize, u32)> {
         let index = name_id.wrapping_sub(1) as usize;
         if !self.names.get(index).is_some_and(|name| name.is_defined) {
             return Err(self.no_entry("name", name_id, self.name_size));
         }
         if prefix_id != 0 {
             self.last_prefix = prefix_id;
-        } else {
-            prefix_id = self.last_prefix;
         }
-        if prefix_id != 0 {
-            match self.prefixes.get(prefix_id as usize - 1) {
-                Some(prefix) if prefix.serial != 0 => {}
-                _ => return Err(self.no_entry("prefix", prefix_id, self.prefixes.len() as u32)),
-            }
+        let prefix_id = self.last_prefix;
+        if prefix_id != 0 && self.prefixes.get(prefix_id as usize - 1).is_none_or(|prefix| prefix.serial == 0) {
+            return Err(self.no_entry("prefix", prefix_id, self.prefixes.len() as u32));
         }
         Ok((index, prefix_id))
+    }
+
+    fn resolve_iri(&mut self, data: &[u8]) -> Result<(usize, u32)> {
+        let (name_id, prefix_id) = self.iri_ids(data)?;
+        self.checked_ids(name_id, prefix_id)
     }
 
     #[cold]
@@ -389,31 +423,36 @@ impl<S: Sink> TermReader<S> {
 
     #[inline(always)]
     fn set_iri(&mut self, sink: &mut S, place: Place, data: &[u8]) -> Result<()> {
-        let (index, prefix_id) = self.iri_ids(data)?;
-        let (prefix_text, prefix_serial) = if prefix_id == 0 {
-            ("", 0)
-        } else {
-            let prefix = &self.prefixes[prefix_id as usize - 1];
-            (prefix.text.as_str(), prefix.serial)
-        };
-        let name = &mut self.names[index];
-        self.sizes[place as usize] = (prefix_text.len() + name.text.len()) as u64;
-        for cached in &name.cached {
-            match cached {
-                Some(cached) if cached.prefix_id == prefix_id && cached.prefix_serial == prefix_serial => {
-                    return sink.iri(place, &cached.iri);
-                }
-                _ => {}
+        let (name_id, explicit_prefix) = self.iri_ids(data)?;
+        let prefix_id = if explicit_prefix == 0 { self.last_prefix } else { explicit_prefix };
+        let serial_of = |prefix: &Prefix| prefix.serial;
+        let prefix_serial = self.prefixes.get((prefix_id as usize).wrapping_sub(1)).map_or(0, serial_of);
+        // What is remembered was checked when it was made, and both entries are still the same.
+        for cached in self.cached_iris.get((name_id as usize).wrapping_sub(1)).into_iter().flatten().flatten() {
+            if cached.prefix_id == prefix_id && cached.prefix_serial == prefix_serial && sink.holds_iri(place, &cached.iri) {
+                self.last_prefix = prefix_id;
+                self.sizes[place as usize] = u64::from(cached.size);
+                return sink.iri(place, &cached.iri);
             }
         }
-        let iri = sink.make_iri(prefix_text, &name.text)?;
+        self.make_iri(sink, place, name_id, explicit_prefix)
+    }
+
+    #[inline(never)]
+    fn make_iri(&mut self, sink: &mut S, place: Place, name_id: u32, explicit_prefix: u32) -> Result<()> {
+        let (index, prefix_id) = self.checked_ids(name_id, explicit_prefix)?;
+        let (prefix, prefix_serial) = match self.prefixes.get((prefix_id as usize).wrapping_sub(1)) {
+            Some(prefix) => (prefix.text.as_str(), prefix.serial),
+            None => ("", 0),
+        };
+        let name = &self.names[index].text;
+        let size = prefix.len() + name.len();
+        self.sizes[place as usize] = size as u64;
+        let iri = sink.make_iri(place, prefix, name)?;
         sink.iri(place, &iri)?;
-        name.cached.rotate_right(1);
-        name.cached[0] = Some(CachedIri {
-            prefix_id,
-            prefix_serial,
-            iri,
-        });
+        let cached = &mut self.cached_iris[index];
+        cached.rotate_right(1);
+        cached[0] = Some(CachedIri { prefix_id, prefix_serial, size: size as u32, iri });
         Ok(())
     }
 
@@ -568,7 +607,7 @@ impl<S: Sink> TermReader<S> {
                 )));
             }
             RawTerm::Iri(data) => {
-                let (index, prefix_id) = self.iri_ids(data)?;
+                let (index, prefix_id) = self.resolve_iri(data)?;
                 let iri = format!("{}{}", self.prefix_text(prefix_id), self.names[index].text);
                 self.count_inside(size, iri.len())?;
                 OwnedTerm::Iri(iri)

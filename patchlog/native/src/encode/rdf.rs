@@ -161,7 +161,7 @@ macro_rules! registers_of_writer {
         type Iri = IriHandle;
         type Datatype = String;
 
-        fn make_iri(&mut self, prefix: &str, name: &str) -> Result<IriHandle> {
+        fn make_iri(&mut self, _place: Place, prefix: &str, name: &str) -> Result<IriHandle> {
             Ok(self.terms()?.make_handle(prefix, name))
         }
 

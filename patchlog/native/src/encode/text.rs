@@ -117,7 +117,7 @@ impl Sink for TextSink {
         Ok(())
     }
 
-    fn make_iri(&mut self, prefix: &str, name: &str) -> Result<Vec<u8>> {
+    fn make_iri(&mut self, _place: Place, prefix: &str, name: &str) -> Result<Vec<u8>> {
         let mut iri = Vec::with_capacity(prefix.len() + name.len() + 2);
         push_iri(&mut iri, self.style, prefix, name);
         Ok(iri)

@@ -113,7 +113,7 @@ impl Sink for ObjectSink {
     type Iri = Py<PyAny>;
     type Datatype = Vec<u8>;
 
-    fn make_iri(&mut self, prefix: &str, name: &str) -> Result<Py<PyAny>> {
+    fn make_iri(&mut self, _place: Place, prefix: &str, name: &str) -> Result<Py<PyAny>> {
         self.scratch.clear();
         push_iri(&mut self.scratch, Style::Canonical, prefix, name);
         self.scratch_string(attached())

@@ -158,7 +158,7 @@ impl Sink for RdflibSink {
     type Iri = Py<PyAny>;
     type Datatype = DatatypeOfLiterals;
 
-    fn make_iri(&mut self, prefix: &str, name: &str) -> Result<Py<PyAny>> {
+    fn make_iri(&mut self, _place: Place, prefix: &str, name: &str) -> Result<Py<PyAny>> {
         let py = attached();
         let iri = if prefix.is_empty() {
             self.make(py, &self.uri_class, name)?

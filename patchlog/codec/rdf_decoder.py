@@ -66,7 +66,7 @@ class RdfDecoder(StreamDecoder[RdfOptions, RdfFrame]):
                 readers[_TRIPLE] = self._read_triple
             case PhysicalType.QUADS:
                 readers[_QUAD] = self._read_quad
-            case PhysicalType.GRAPHS:
+            case _:
                 readers[_GRAPH_START] = self._read_graph_start
                 readers[_TRIPLE] = self._read_triple_of_graph
                 readers[_GRAPH_END] = self._read_graph_end

@@ -62,6 +62,7 @@ class TermWriter:
     """
 
     _lookup_writer = LookupWriter
+    _parts_of_quoted_triples = (STATEMENT_SUBJECT, STATEMENT_PREDICATE, STATEMENT_OBJECT)
 
     def __init__(
         self,
@@ -150,7 +151,10 @@ class TermWriter:
                 message = label.encode()
             case QuotedTriple(subject, predicate, object):
                 tag = self._allowed_tag(QUOTED_TRIPLE, oneof)
-                message = self._quoted_triple(subject, predicate, object)
+                message = b""
+                # Terms may nest hundreds deep, so each level takes no more of the stack than this call.
+                for part, place in zip((subject, predicate, object), self._parts_of_quoted_triples, strict=True):
+                    message += self._part_of_quoted_triple(place, self.term(part, place))
         return tag + varint(len(message)) + message
 
     def iri(self, term: Term) -> bytes:
@@ -160,12 +164,8 @@ class TermWriter:
             raise InvalidTerm(f"{term} is not an IRI")
         return _iri_message(*self._ids(*_split_iri(term, parsed.value)))
 
-    def _quoted_triple(self, subject: Term, predicate: Term, object: Term) -> bytes:
-        return (
-            self.term(subject, STATEMENT_SUBJECT)
-            + self.term(predicate, STATEMENT_PREDICATE)
-            + self.term(object, STATEMENT_OBJECT)
-        )
+    def _part_of_quoted_triple(self, _oneof: Oneof, field: bytes) -> bytes:
+        return field
 
     def _ids(self, prefix: str, name: str) -> tuple[int, int]:
         """The ids to write for an IRI: 0 for those that its reader will guess."""

@@ -10,7 +10,7 @@ from patchlog.codec.fields import length_field, string_field, uint_field
 from patchlog.codec.lookups import LookupWriter
 from patchlog.codec.options import RdfOptions
 from patchlog.codec.rdf_encoder import RDF_LOOKUPS, RdfEncoder
-from patchlog.codec.term_messages import GRAPH, OBJECT, PREDICATE, SUBJECT, Place
+from patchlog.codec.term_messages import GRAPH, OBJECT, PREDICATE, SUBJECT, Oneof, Place
 from patchlog.codec.term_writer import TermWriter
 from patchlog.errors import InvalidTerm
 from patchlog.model import Term
@@ -46,6 +46,7 @@ _REPEAT: Final = length_field(10, b"")
 
 class _AlphaTermWriter(TermWriter):
     _lookup_writer = _AlphaLookupWriter
+    _parts_of_quoted_triples = (messages.TERMS[SUBJECT], messages.TERMS[PREDICATE], messages.TERMS[OBJECT])
 
     def triple(self, subject: Term, predicate: Term, object: Term) -> bytes:
         return self._place(SUBJECT, subject) + self._place(PREDICATE, predicate) + self._place(OBJECT, object)
@@ -62,9 +63,8 @@ class _AlphaTermWriter(TermWriter):
         self._last_terms[place] = term
         return length_field(place + 1, self.term(term, messages.TERMS[place]))
 
-    def _quoted_triple(self, subject: Term, predicate: Term, object: Term) -> bytes:
-        parts = ((SUBJECT, subject), (PREDICATE, predicate), (OBJECT, object))
-        return b"".join(length_field(place + 1, self.term(term, messages.TERMS[place])) for place, term in parts)
+    def _part_of_quoted_triple(self, oneof: Oneof, field: bytes) -> bytes:
+        return length_field(oneof.place + 1, field)
 
     def _ids(self, prefix: str, name: str) -> tuple[int, int]:
         if not self._uses_prefixes:

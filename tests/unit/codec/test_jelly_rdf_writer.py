@@ -1,8 +1,10 @@
 """docs/protocol.md, "Writing IRIs and lookups" and "Writing messages": the very bytes that a writer writes."""
 
+from dataclasses import replace
+
 import pytest
 
-from patchlog.codec.options import LogicalType, PhysicalType, RdfOptions, Tables
+from patchlog.codec.options import Limits, LogicalType, PhysicalType, RdfOptions, Tables
 from patchlog.errors import InvalidTerm, UnsupportedOption
 
 TRIPLES = RdfOptions(physical_type=PhysicalType.TRIPLES)
@@ -72,6 +74,21 @@ def test_an_iri_is_split_after_its_last_hash_slash_or_colon(codec, rdf, wrote, i
     before, after = parts
     entries = [{10: {2: before} if before else {}}, {9: {2: after} if after else {}}]
     wrote(encoder, *entries, rdf.triple(s_bnode="s", p_iri=rdf.iri(1), o_bnode="o"))
+
+
+def test_quoted_triples_may_nest_as_deep_as_text_can(codec, statements):
+    term = "_:o"
+    for _ in range(512):
+        term = f"<<( _:s _:p {term} )>>"
+    options = replace(TRIPLES, rdf_star=True, generalized_statements=True)
+
+    encoder = codec.RdfEncoder(options)
+    encoder.statement("_:s", "_:p", term)
+
+    decoder = codec.RdfDecoder(limits=Limits(max_nesting_depth=512))
+    assert statements(decoder, encoder.finish()) == [("_:s", "_:p", term)]
+    with pytest.raises(InvalidTerm):
+        codec.RdfEncoder(options).statement("_:s", "_:p", f"<<( _:s _:p {term} )>>")
 
 
 @pytest.mark.parametrize("size", [0, 1, 3])

@@ -8,6 +8,7 @@ import pytest
 from patchlog.codec.fields import varint
 from patchlog.codec.options import Limits
 from patchlog.errors import LimitExceeded, UnexpectedRow, UnsupportedOption
+from patchlog.pure import RdfDecoder
 
 MIB = 1 << 20
 
@@ -60,14 +61,14 @@ def test_a_long_prefix_in_many_rows_is_refused_at_the_limit(codec, rdf, refusal,
 
 def test_a_long_prefix_is_not_kept_with_every_name(codec, rdf, cheap):
     """Frame after frame within the limit, and still no more memory than one frame takes."""
-    first = [rdf.options(names=4000, generalized=1), rdf.prefix("p" * MIB), *(rdf.name(str(i)) for i in range(200))]
-    frames = [[rdf.triple(s_iri=rdf.iri(1, i + 1), p_bnode="p", o_bnode="o")] for i in range(200)]
+    first = [rdf.options(names=4000, generalized=1), rdf.prefix("p" * MIB), *(rdf.name(str(i)) for i in range(60))]
+    frames = [[rdf.triple(s_iri=rdf.iri(1, i + 1), p_bnode="p", o_bnode="o")] for i in range(60)]
     decoder = codec.RdfDecoder()
 
     with cheap():
         found = sum(len(frame.statements) for frame in decoder.feed(rdf.stream(first, *frames)))
 
-    assert found == 200
+    assert found == 60
 
 
 def test_millions_of_empty_rows_are_refused_at_the_first(codec, rdf, refusal, cheap):
@@ -75,13 +76,6 @@ def test_millions_of_empty_rows_are_refused_at_the_first(codec, rdf, refusal, ch
 
     with cheap():
         assert refusal(codec.RdfDecoder(), stream) == (UnexpectedRow, 0, 1)
-
-
-def test_more_rows_than_the_default_limit_are_refused(codec, patch, refusal):
-    rows = b"\x0a\x02\x7a\x00" * (2 << 20)
-    stream = patch.stream(patch.frame(patch.options()) + rows)
-
-    assert refusal(codec.PatchDecoder(), stream) == (LimitExceeded, 0, 2 << 20)
 
 
 @pytest.mark.parametrize("depth", [65, 200, 5000])
@@ -107,6 +101,22 @@ def test_no_caller_can_allow_nesting_that_would_exhaust_the_stack(codec, rdf, st
 
     assert len(statements(codec.RdfDecoder(limits=limits), stream(512))) == 1
     assert refusal(codec.RdfDecoder(limits=limits), stream(513)) == (LimitExceeded, 0, 1)
+
+
+def test_a_stack_that_is_nearly_used_up_is_a_limit(rdf, refusal):
+    """The pure reader goes deeper into Python's stack with each level."""
+    quoted = b""
+    for _ in range(400):
+        quoted = rdf.message({2: "s", 6: "p"}) + (rdf.message({12: quoted}) if quoted else rdf.message({10: "o"}))
+    triple = rdf.triple(s_triple=quoted, p_bnode="p", o_bnode="o")
+    stream = rdf.stream([rdf.options(rdf_star=1, generalized=1), triple])
+
+    def deep_down(levels):
+        if levels:
+            return deep_down(levels - 1)
+        return refusal(RdfDecoder(limits=Limits(max_nesting_depth=512)), stream)
+
+    assert deep_down(600) == (LimitExceeded, 0, 1)
 
 
 def test_a_quoted_triple_that_grows_beyond_the_limit_is_refused_while_it_is_read(codec, rdf, refusal, cheap):

@@ -147,6 +147,44 @@ pub fn iri_is_plain(text: &[u8]) -> bool {
     !iri_needs_escape(text)
 }
 
+/// Append a text that is probably short. A call to copy memory takes longer than to copy a few words.
+#[inline(always)]
+pub fn append(out: &mut Vec<u8>, text: &[u8]) {
+    let length = text.len();
+    if !(8..=64).contains(&length) {
+        out.extend_from_slice(text);
+        return;
+    }
+    out.reserve(length);
+    let end = out.len();
+    // SAFETY: there is room for `length` bytes, and blocks of at most `length` bytes are copied from the text's begin and
+    // up to its end; where two of them overlap they write the same.
+    unsafe {
+        let from = text.as_ptr();
+        let to = out.as_mut_ptr().add(end);
+        if length >= 32 {
+            to.cast::<[u8; 32]>()
+                .write_unaligned(from.cast::<[u8; 32]>().read_unaligned());
+            to.add(length - 32)
+                .cast::<[u8; 32]>()
+                .write_unaligned(from.add(length - 32).cast::<[u8; 32]>().read_unaligned());
+        } else if length >= 16 {
+            to.cast::<[u8; 16]>()
+                .write_unaligned(from.cast::<[u8; 16]>().read_unaligned());
+            to.add(length - 16)
+                .cast::<[u8; 16]>()
+                .write_unaligned(from.add(length - 16).cast::<[u8; 16]>().read_unaligned());
+        } else {
+            to.cast::<[u8; 8]>()
+                .write_unaligned(from.cast::<[u8; 8]>().read_unaligned());
+            to.add(length - 8)
+                .cast::<[u8; 8]>()
+                .write_unaligned(from.add(length - 8).cast::<[u8; 8]>().read_unaligned());
+        }
+        out.set_len(end + length);
+    }
+}
+
 fn push_code(out: &mut Vec<u8>, byte: u8) {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     out.extend_from_slice(b"\\u00");
@@ -183,7 +221,7 @@ fn push_iri_part(out: &mut Vec<u8>, part: &[u8]) {
     if iri_needs_escape(part) {
         escape_slowly(out, part, IRI);
     } else {
-        out.extend_from_slice(part);
+        append(out, part);
     }
 }
 
@@ -240,7 +278,7 @@ pub fn push_lexical(out: &mut Vec<u8>, lexical: &str) {
     if literal_needs_escape(lexical.as_bytes()) {
         escape_slowly(out, lexical.as_bytes(), LITERAL);
     } else {
-        out.extend_from_slice(lexical.as_bytes());
+        append(out, lexical.as_bytes());
     }
     out.push(b'"');
 }
@@ -540,6 +578,18 @@ mod tests {
 
             assert_eq!(read, quoted);
             assert!(rest.is_empty());
+        }
+    }
+
+    #[test]
+    fn texts_of_any_length_are_appended_whole() {
+        let text: Vec<u8> = (0..200).collect();
+        for length in 0..=200 {
+            let mut out = b"before".to_vec();
+
+            append(&mut out, &text[..length]);
+
+            assert_eq!(out, [b"before", &text[..length]].concat());
         }
     }
 

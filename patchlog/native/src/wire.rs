@@ -25,7 +25,6 @@ impl<'a> Fields<'a> {
         self.at >= self.data.len()
     }
 
-
     #[inline(always)]
     pub fn varint(&mut self) -> Result<u64> {
         match self.data.get(self.at) {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use crate::arrow::batch::{Batch, Column, Pool, Strings, Values};
 use crate::fault::Result;
 use crate::hash::hash_bytes;
-use crate::sink::{Action, LiteralKind, PLACES, Place, QuotedTriple, STATEMENT_PLACES, Sink, Transaction};
+use crate::sink::{Action, LiteralKind, PLACES, Place, QuotedTriple, Sink, Transaction};
 use crate::text::{
-    Style, datatype_suffix, push_blank_node, push_iri, push_language, push_lexical, push_quoted,
+    Style, append, datatype_suffix, push_blank_node, push_iri, push_language, push_lexical, push_quoted,
 };
 
 pub const STATEMENT_COLUMNS: [&str; 4] = ["subject", "predicate", "object", "graph"];
@@ -513,7 +513,7 @@ impl Sink for ArrowSink {
             match kind {
                 LiteralKind::Plain => {}
                 LiteralKind::Language(language) => push_language(out, language),
-                LiteralKind::Typed(suffix) => out.extend_from_slice(suffix),
+                LiteralKind::Typed(suffix) => append(out, suffix),
             }
         });
         Ok(())
@@ -535,10 +535,10 @@ impl Sink for ArrowSink {
             self.push_action(action);
             self.name.push_null();
         }
-        for place in &STATEMENT_PLACES[..3] {
-            let index = *place as usize;
-            self.terms[index].push(&self.registers[index]);
-        }
+        let [subject, predicate, object, _] = &mut self.terms;
+        subject.push(&self.registers[0]);
+        predicate.push(&self.registers[1]);
+        object.push(&self.registers[2]);
         self.push_graph(has_graph);
         self.end_row();
         Ok(())

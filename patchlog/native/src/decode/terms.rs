@@ -119,7 +119,11 @@ impl<'a> Statement<'a> {
             statement.graph = RawTerm::of_graph_kind(kind, value);
             at = end;
         }
-        if at == data.len() { Ok(statement) } else { Self::split_any(data) }
+        if at == data.len() {
+            Ok(statement)
+        } else {
+            Self::split_any(data)
+        }
     }
 
     /// Fields in any order and of any length; the last of each place counts.
@@ -135,11 +139,19 @@ impl<'a> Statement<'a> {
             }
             let value = fields.bytes()?;
             let kind = (field - 1) % 4 + 1;
-            terms[(field as usize - 1) / 4] =
-                if field > 12 { RawTerm::of_graph_kind(kind, value) } else { RawTerm::of_kind(kind, value) };
+            terms[(field as usize - 1) / 4] = if field > 12 {
+                RawTerm::of_graph_kind(kind, value)
+            } else {
+                RawTerm::of_kind(kind, value)
+            };
         }
         let [subject, predicate, object, graph] = terms;
-        Ok(Statement { subject, predicate, object, graph })
+        Ok(Statement {
+            subject,
+            predicate,
+            object,
+            graph,
+        })
     }
 
     #[inline(always)]
@@ -333,7 +345,10 @@ impl<S: Sink> TermReader<S> {
         let index = (id - 1) as usize;
         if index >= self.names.len() {
             // Grows as it is used: most streams need less than they reserve.
-            self.names.resize_with(index + 1, || Name { text: String::new(), is_defined: false });
+            self.names.resize_with(index + 1, || Name {
+                text: String::new(),
+                is_defined: false,
+            });
             self.cached_iris.resize_with(index + 1, || [None, None]);
         }
         let name = &mut self.names[index];
@@ -375,7 +390,11 @@ impl<S: Sink> TermReader<S> {
     #[inline(always)]
     fn iri_ids(&mut self, data: &[u8]) -> Result<(u32, u32)> {
         let (prefix_id, name_id) = split_iri(data)?;
-        self.last_name = if name_id == 0 { self.last_name.wrapping_add(1) } else { name_id };
+        self.last_name = if name_id == 0 {
+            self.last_name.wrapping_add(1)
+        } else {
+            name_id
+        };
         Ok((self.last_name, prefix_id))
     }
 
@@ -389,7 +408,12 @@ impl<S: Sink> TermReader<S> {
             self.last_prefix = prefix_id;
         }
         let prefix_id = self.last_prefix;
-        if prefix_id != 0 && self.prefixes.get(prefix_id as usize - 1).is_none_or(|prefix| prefix.serial == 0) {
+        if prefix_id != 0
+            && self
+                .prefixes
+                .get(prefix_id as usize - 1)
+                .is_none_or(|prefix| prefix.serial == 0)
+        {
             return Err(self.no_entry("prefix", prefix_id, self.prefixes.len() as u32));
         }
         Ok((index, prefix_id))
@@ -424,12 +448,28 @@ impl<S: Sink> TermReader<S> {
     #[inline(always)]
     fn set_iri(&mut self, sink: &mut S, place: Place, data: &[u8]) -> Result<()> {
         let (name_id, explicit_prefix) = self.iri_ids(data)?;
-        let prefix_id = if explicit_prefix == 0 { self.last_prefix } else { explicit_prefix };
+        let prefix_id = if explicit_prefix == 0 {
+            self.last_prefix
+        } else {
+            explicit_prefix
+        };
         let serial_of = |prefix: &Prefix| prefix.serial;
-        let prefix_serial = self.prefixes.get((prefix_id as usize).wrapping_sub(1)).map_or(0, serial_of);
+        let prefix_serial = self
+            .prefixes
+            .get((prefix_id as usize).wrapping_sub(1))
+            .map_or(0, serial_of);
         // What is remembered was checked when it was made, and both entries are still the same.
-        for cached in self.cached_iris.get((name_id as usize).wrapping_sub(1)).into_iter().flatten().flatten() {
-            if cached.prefix_id == prefix_id && cached.prefix_serial == prefix_serial && sink.holds_iri(place, &cached.iri) {
+        for cached in self
+            .cached_iris
+            .get((name_id as usize).wrapping_sub(1))
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
+            if cached.prefix_id == prefix_id
+                && cached.prefix_serial == prefix_serial
+                && sink.holds_iri(place, &cached.iri)
+            {
                 self.last_prefix = prefix_id;
                 self.sizes[place as usize] = u64::from(cached.size);
                 return sink.iri(place, &cached.iri);
@@ -452,7 +492,12 @@ impl<S: Sink> TermReader<S> {
         sink.iri(place, &iri)?;
         let cached = &mut self.cached_iris[index];
         cached.rotate_right(1);
-        cached[0] = Some(CachedIri { prefix_id, prefix_serial, size: size as u32, iri });
+        cached[0] = Some(CachedIri {
+            prefix_id,
+            prefix_serial,
+            size: size as u32,
+            iri,
+        });
         Ok(())
     }
 

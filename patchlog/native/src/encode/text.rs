@@ -3,7 +3,8 @@
 use crate::fault::{Result, invalid_term, usage_error};
 use crate::sink::{Action, LiteralKind, PLACES, Place, QuotedTriple, Sink, Stream, Transaction};
 use crate::text::{
-    Style, datatype_suffix, push_blank_node, push_iri, push_language, push_lexical, push_quoted, unescaped,
+    Style, append, datatype_suffix, push_blank_node, push_iri, push_language, push_lexical, push_quoted,
+    unescaped,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +72,7 @@ impl TextSink {
 
     #[inline(always)]
     fn push_register(&mut self, place: Place) {
-        self.out.extend_from_slice(&self.registers[place as usize]);
+        append(&mut self.out, &self.registers[place as usize]);
     }
 
     /// Jena writes the IRI of a namespace in quotes, and rdflib reads it so.
@@ -129,7 +130,7 @@ impl Sink for TextSink {
 
     #[inline(always)]
     fn iri(&mut self, place: Place, iri: &Vec<u8>) -> Result<()> {
-        self.cleared(place).extend_from_slice(iri);
+        append(self.cleared(place), iri);
         if place == Place::Value {
             self.value_is_iri = true;
         }
@@ -160,7 +161,7 @@ impl Sink for TextSink {
         match kind {
             LiteralKind::Plain => {}
             LiteralKind::Language(language) => push_language(register, language),
-            LiteralKind::Typed(suffix) => register.extend_from_slice(suffix),
+            LiteralKind::Typed(suffix) => append(register, suffix),
         }
         Ok(())
     }

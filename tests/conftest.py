@@ -12,25 +12,26 @@ settings.register_profile("patchlog", parent=settings(), deadline=None)
 settings.load_profile("patchlog")
 
 
-@pytest.fixture(scope="session", params=["patchlog.pure", "patchlog._native"], ids=["pure", "native"])
-def codec(request):
-    """Each implementation of the codec in turn; its names are those of `patchlog.engine`.
-
-    The native one is skipped where it is not built, unless `PATCHLOG_REQUIRE_NATIVE=1` says that it has to be.
-    """
+def _implementation(name):
+    """The native one is skipped where it is not built, unless `PATCHLOG_REQUIRE_NATIVE=1` says that it has to be."""
     try:
-        return import_module(request.param)
+        return import_module(name)
     except ModuleNotFoundError as error:
-        if error.name != request.param or os.environ.get("PATCHLOG_REQUIRE_NATIVE") == "1":
+        if error.name != name or os.environ.get("PATCHLOG_REQUIRE_NATIVE") == "1":
             raise
         pytest.skip("the native codec is not built here")
+
+
+@pytest.fixture(scope="session", params=["patchlog.pure", "patchlog._native"], ids=["pure", "native"])
+def codec(request):
+    """Each implementation of the codec in turn; its names are those of `patchlog.engine`."""
+    return _implementation(request.param)
 
 
 @pytest.fixture(scope="session")
 def both_codecs():
     """Both implementations, to compare them."""
-    native = pytest.importorskip("patchlog._native", reason="the native codec is not built here")
-    return import_module("patchlog.pure"), native
+    return _implementation("patchlog.pure"), _implementation("patchlog._native")
 
 
 def pytest_configure(config):

@@ -147,6 +147,30 @@ pub fn iri_is_plain(text: &[u8]) -> bool {
     !iri_needs_escape(text)
 }
 
+/// Whether two texts, which are probably short, are the same.
+#[inline(always)]
+pub fn same(a: &[u8], b: &[u8]) -> bool {
+    let length = a.len();
+    if length != b.len() {
+        return false;
+    }
+    if !(8..=64).contains(&length) {
+        return a == b;
+    }
+    let word = |text: &[u8], at: usize| u64::from_ne_bytes(text[at..at + 8].try_into().unwrap_or_default());
+    // From the end: there texts that share a prefix differ.
+    let mut at = length - 8;
+    loop {
+        if word(a, at) != word(b, at) {
+            return false;
+        }
+        if at == 0 {
+            return true;
+        }
+        at = at.saturating_sub(8);
+    }
+}
+
 /// Append a text that is probably short. A call to copy memory takes longer than to copy a few words.
 #[inline(always)]
 pub fn append(out: &mut Vec<u8>, text: &[u8]) {
@@ -590,6 +614,20 @@ mod tests {
             append(&mut out, &text[..length]);
 
             assert_eq!(out, [b"before", &text[..length]].concat());
+        }
+    }
+
+    #[test]
+    fn texts_are_the_same_only_if_every_byte_is() {
+        for length in 0..80 {
+            let text: Vec<u8> = (0..length).collect();
+            assert!(same(&text, &text.clone()));
+            for at in 0..text.len() {
+                let mut other = text.clone();
+                other[at] ^= 1;
+                assert!(!same(&text, &other));
+            }
+            assert!(!same(&text, &[&text[..], b"x"].concat()));
         }
     }
 

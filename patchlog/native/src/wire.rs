@@ -1,6 +1,7 @@
 //! Protobuf's wire format, by hand: varints, tags, fields. Knows no message.
 
 use crate::fault::{Result, malformed};
+use crate::text::append;
 
 pub const VARINT: u8 = 0;
 pub const FIXED64: u8 = 1;
@@ -125,7 +126,7 @@ pub fn put_tag(out: &mut Vec<u8>, field: u32, wire_type: u8) {
 pub fn put_bytes(out: &mut Vec<u8>, field: u32, value: &[u8]) {
     put_tag(out, field, LENGTH);
     put_varint(out, value.len() as u64);
-    out.extend_from_slice(value);
+    append(out, value);
 }
 
 /// A varint field, left out when it is zero as proto3 does.

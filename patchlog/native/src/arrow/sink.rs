@@ -7,7 +7,7 @@ use crate::fault::Result;
 use crate::hash::hash_bytes;
 use crate::sink::{Action, LiteralKind, PLACES, Place, QuotedTriple, Sink, Transaction};
 use crate::text::{
-    Style, append, datatype_suffix, push_blank_node, push_iri, push_language, push_lexical, push_quoted,
+    Style, append, datatype_suffix, push_blank_node, push_iri, push_language, push_lexical, push_quoted, same,
 };
 
 pub const STATEMENT_COLUMNS: [&str; 4] = ["subject", "predicate", "object", "graph"];
@@ -59,7 +59,7 @@ impl Table {
                 break;
             }
             let index = (entry as u32 - 1) as usize;
-            if entry >> 32 == hash && self.strings.get(index) == text {
+            if entry >> 32 == hash && same(self.strings.get(index), text) {
                 self.strings.data.truncate(start);
                 return index as i32;
             }

@@ -3,7 +3,7 @@
 use crate::fault::{Fault, Result, invalid_term, limit_exceeded, unknown_entry};
 use crate::options::{Limits, TermOptions};
 use crate::sink::{LiteralKind, OwnedKind, OwnedTerm, PLACES, Place, QuotedTriple, Sink};
-use crate::text::{XSD_STRING, utf8};
+use crate::text::{MAX_TEXT_DEPTH, XSD_STRING, utf8};
 use crate::wire::{Fields, LENGTH, VARINT};
 
 /// What the sink made of an IRI, good as long as the prefix entry is the one it was made with.
@@ -17,6 +17,9 @@ struct CachedIri<I> {
 
 /// IRIs remembered for each name: most names go with one prefix, some with a few.
 const CACHED_PER_NAME: usize = 2;
+
+/// Bytes of the longest IRI that is remembered.
+pub const MAX_CACHED_IRI: usize = 1024;
 
 type CachedIris<I> = [Option<CachedIri<I>>; CACHED_PER_NAME];
 
@@ -85,7 +88,7 @@ pub struct Statement<'a> {
 fn next_term(data: &[u8], at: usize, place: u8) -> Option<(u32, &[u8], usize)> {
     let (&tag, &length) = (data.get(at)?, data.get(at + 1)?);
     let kind = (tag >> 3).wrapping_sub(4 * place);
-    if tag & 7 != LENGTH || !(1..=4).contains(&kind) || length >= 0x80 {
+    if tag & 0x87 != LENGTH || !(1..=4).contains(&kind) || length >= 0x80 {
         return None;
     }
     let end = at + 2 + length as usize;
@@ -292,7 +295,8 @@ impl<S: Sink> TermReader<S> {
             generalized: options.generalized,
             rdf_star: options.rdf_star,
             strict,
-            max_depth: limits.max_nesting_depth,
+            // Whatever the caller allows, the stack does not.
+            max_depth: limits.max_nesting_depth.min(MAX_TEXT_DEPTH as u64),
             max_decoded: limits.max_decoded_frame_bytes,
             decoded: 0,
             sizes: [0; PLACES],
@@ -490,6 +494,10 @@ impl<S: Sink> TermReader<S> {
         self.sizes[place as usize] = size as u64;
         let iri = sink.make_iri(place, prefix, name)?;
         sink.iri(place, &iri)?;
+        if size > MAX_CACHED_IRI {
+            // Else a long prefix would be kept once for each name.
+            return Ok(());
+        }
         let cached = &mut self.cached_iris[index];
         cached.rotate_right(1);
         cached[0] = Some(CachedIri {

@@ -2,6 +2,7 @@
 
 use crate::fault::{Result, unsupported};
 use crate::hash::hash_bytes;
+use crate::text::same;
 
 const NONE: u32 = u32::MAX;
 
@@ -128,7 +129,7 @@ impl Lookup {
                 return self.make(text, hash, row);
             }
             let entry = &mut self.entries[index as usize];
-            if entry.hash == hash && entry.text == text {
+            if entry.hash == hash && same(&entry.text, text) {
                 entry.row = row;
                 let serial = entry.serial;
                 self.touch(index);

@@ -1,10 +1,12 @@
 //! Terms onto the wire: the registers of both encoders, lookup entries, id counters, repeats.
 
+use crate::decode::terms::MAX_CACHED_IRI;
 use crate::encode::lookup::Lookup;
 use crate::fault::{Result, invalid_term, unsupported};
 use crate::hash::hash_bytes;
 use crate::options::TermOptions;
 use crate::sink::{OwnedKind, OwnedTerm, PLACES, Place, QuotedTriple};
+use crate::text::{append, same};
 use crate::wire::{LENGTH, VARINT, put_bytes, put_string, put_tag, put_uint, put_varint, varint_size};
 
 /// Frames being written: rows are added to the last one, finished ones wait in `out`.
@@ -51,7 +53,7 @@ impl Frames {
         put_varint(&mut self.frame, row_size as u64);
         self.frame.push((kind as u8) << 3 | LENGTH);
         put_varint(&mut self.frame, content.len() as u64);
-        self.frame.extend_from_slice(content);
+        append(&mut self.frame, content);
         self.rows += 1;
     }
 
@@ -219,14 +221,14 @@ impl TermWriter {
             if register.handle == iri.number {
                 return;
             }
-            if *register.text == *iri.text {
+            if same(&register.text, &iri.text) {
                 register.handle = iri.number;
                 return;
             }
         }
         register.kind = Kind::Iri;
         register.text.clear();
-        register.text.extend_from_slice(&iri.text);
+        append(&mut register.text, &iri.text);
         register.handle = iri.number;
         register.is_written = false;
     }
@@ -234,14 +236,17 @@ impl TermWriter {
     #[inline(always)]
     fn set_text(&mut self, place: Place, kind: Kind, text: &str, extra: &str) {
         let register = &mut self.registers[place as usize];
-        if register.kind == kind && register.text == text.as_bytes() && register.extra == extra.as_bytes() {
+        if register.kind == kind
+            && same(&register.text, text.as_bytes())
+            && same(&register.extra, extra.as_bytes())
+        {
             return;
         }
         register.kind = kind;
         register.text.clear();
-        register.text.extend_from_slice(text.as_bytes());
+        append(&mut register.text, text.as_bytes());
         register.extra.clear();
-        register.extra.extend_from_slice(extra.as_bytes());
+        append(&mut register.extra, extra.as_bytes());
         register.handle = 0;
         register.is_written = false;
     }
@@ -249,12 +254,12 @@ impl TermWriter {
     #[inline(always)]
     pub fn set_iri(&mut self, place: Place, iri: &str) {
         let register = &mut self.registers[place as usize];
-        if register.kind == Kind::Iri && register.text == iri.as_bytes() {
+        if register.kind == Kind::Iri && same(&register.text, iri.as_bytes()) {
             return;
         }
         register.kind = Kind::Iri;
         register.text.clear();
-        register.text.extend_from_slice(iri.as_bytes());
+        append(&mut register.text, iri.as_bytes());
         register.handle = 0;
         register.is_written = false;
     }
@@ -493,13 +498,16 @@ impl TermWriter {
         let slot = hash_bytes(iri) as usize & (REMEMBERED_TEXTS - 1);
         let known = &self.remembered_texts[slot];
         let (prefix, name) = (known.prefix, known.name);
-        if known.text == iri && self.reuse(prefix, name) {
+        if same(&known.text, iri) && self.reuse(prefix, name) {
             return Ok(self.count_ids(prefix.0, name.0));
         }
         let (prefix, name) = self.find_entries(iri, frames)?;
+        if iri.len() > MAX_CACHED_IRI {
+            return Ok(self.count_ids(prefix.0, name.0));
+        }
         let known = &mut self.remembered_texts[slot];
         known.text.clear();
-        known.text.extend_from_slice(iri);
+        append(&mut known.text, iri);
         known.prefix = prefix;
         known.name = name;
         Ok(self.count_ids(prefix.0, name.0))

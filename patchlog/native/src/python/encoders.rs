@@ -28,6 +28,15 @@ fn term_text<'a>(term: &'a Bound<'_, PyAny>, place: Place) -> Result<&'a str> {
         .map_err(|_| invalid_term(format!("the {} holds a lone surrogate", place.word())))
 }
 
+/// The name of a namespace, the key of a header.
+pub fn name_text<'a>(name: &'a Bound<'_, PyAny>) -> Result<&'a str> {
+    let Ok(text) = name.cast::<PyString>() else {
+        return Err(invalid_term("a name or a key is not a string"));
+    };
+    text.to_str()
+        .map_err(|_| invalid_term("a name or a key holds a lone surrogate"))
+}
+
 /// Set the registers of a statement; whether it has a graph.
 #[inline(always)]
 fn set_statement<S: Sink>(
@@ -121,7 +130,7 @@ impl RdfEncoder {
     }
 
     #[pyo3(signature = (name, iri, /))]
-    fn namespace(&self, py: Python<'_>, name: &str, iri: Bound<'_, PyAny>) -> PyResult<()> {
+    fn namespace(&self, py: Python<'_>, name: Bound<'_, PyAny>, iri: Bound<'_, PyAny>) -> PyResult<()> {
         self.0.with(py, |state| {
             set_term(
                 term_text(&iri, Place::Value)?,
@@ -129,7 +138,7 @@ impl RdfEncoder {
                 &mut state.datatypes,
                 &mut state.writer,
             )?;
-            state.writer.namespace_declaration(name)
+            state.writer.namespace_declaration(name_text(&name)?)
         })
     }
 
@@ -199,9 +208,8 @@ impl<S: Sink> OperationReader<S> {
     }
 
     fn text(operation: &Bound<'_, PyAny>, field: &str) -> Result<String> {
-        Ok(operation
-            .getattr(PyString::intern(operation.py(), field))?
-            .extract::<String>()?)
+        let text = operation.getattr(PyString::intern(operation.py(), field))?;
+        Ok(name_text(&text)?.to_owned())
     }
 
     fn read(&mut self, operation: &Bound<'_, PyAny>, sink: &mut S) -> Result<()> {

@@ -7,6 +7,9 @@ pub mod encoders;
 pub mod objects;
 pub mod rdflib;
 
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
@@ -43,37 +46,40 @@ impl<T> OrRaise<T> for Result<T> {
     }
 }
 
-/// State behind a Python object: usable by one call at a time, and not at all after an error.
-pub struct Guarded<T>(std::sync::Mutex<Option<T>>);
+/// State behind a Python object: usable by one call at a time, and after an error only to be looked at.
+pub struct Guarded<T> {
+    state: Mutex<T>,
+    is_spent: AtomicBool,
+}
 
 impl<T> Guarded<T> {
     pub fn new(state: T) -> Self {
-        Guarded(std::sync::Mutex::new(Some(state)))
+        Guarded {
+            state: Mutex::new(state),
+            is_spent: AtomicBool::new(false),
+        }
     }
 
     /// Run `action` on the state. An error spends the object: what it had read so far is in no useful state.
     pub fn with<R>(&self, py: Python<'_>, action: impl FnOnce(&mut T) -> Result<R>) -> PyResult<R> {
         // Never wait here: whoever holds the lock may be waiting for the interpreter that we hold.
-        let Ok(mut guard) = self.0.try_lock() else {
+        let Ok(mut state) = self.state.try_lock() else {
             return Err(PyRuntimeError::new_err("this object is in use by another thread"));
         };
-        let Some(state) = guard.as_mut() else {
+        if self.is_spent.load(Ordering::Relaxed) {
             return Err(PyRuntimeError::new_err(
                 "this object met an error before and cannot go on; make a new one",
             ));
-        };
-        match action(state) {
-            Ok(result) => Ok(result),
-            Err(fault) => {
-                *guard = None;
-                Err(fault.into_py(py))
-            }
         }
+        action(&mut state).map_err(|fault| {
+            self.is_spent.store(true, Ordering::Relaxed);
+            fault.into_py(py)
+        })
     }
 
-    /// A look at the state that cannot fail; None after an error.
+    /// A look at the state; None while another thread uses it.
     pub fn peek<R>(&self, look: impl FnOnce(&T) -> R) -> Option<R> {
-        self.0.try_lock().ok()?.as_ref().map(look)
+        self.state.try_lock().ok().map(|state| look(&state))
     }
 }
 

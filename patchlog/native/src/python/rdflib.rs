@@ -12,7 +12,7 @@ use crate::decode::nquads::Datatypes;
 use crate::encode::rdf::RdfWriter;
 use crate::fault::{Result, invalid_term, usage_error};
 use crate::python::converter::{ALL_FRAMES, Source, SourceFormat};
-use crate::python::encoders::take_bytes;
+use crate::python::encoders::{name_text, take_bytes};
 use crate::python::objects::attached;
 use crate::python::{Guarded, OrRaise, rdf_options_from, reading_from};
 use crate::sink::{Action, LiteralKind, PLACES, Place, QuotedTriple, STATEMENT_PLACES, Sink, Transaction};
@@ -494,10 +494,10 @@ impl RdflibEncoder {
     }
 
     #[pyo3(signature = (name, iri, /))]
-    fn namespace(&self, py: Python<'_>, name: &str, iri: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn namespace(&self, py: Python<'_>, name: &Bound<'_, PyAny>, iri: &Bound<'_, PyAny>) -> PyResult<()> {
         self.0.with(py, |state| {
             state.writer.plain_iri(Place::Value, text_of(iri)?)?;
-            state.writer.namespace_declaration(name)
+            state.writer.namespace_declaration(name_text(name)?)
         })
     }
 

@@ -5,11 +5,12 @@ PYTHON := $(VENV)/bin/python
 CRATE := patchlog/native/Cargo.toml
 CRATE_FILES := $(wildcard patchlog/native/Cargo.* patchlog/native/src/*.rs patchlog/native/src/*/*.rs)
 PIP := $(PYTHON) -m pip --disable-pip-version-check --require-virtualenv
+FUZZ ?= 20000
 # Tests that hold both implementations of the codec to the same rules; they run once on each.
 CODEC_TESTS := tests/unit tests/conformance
 
 .DELETE_ON_ERROR:
-.PHONY: help setup demo serve test check format bench proto lock clean
+.PHONY: help setup demo serve test check format bench fuzz proto lock clean
 
 help: ## List the verbs
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -46,6 +47,9 @@ format: setup ## Put Python and Rust sources in the house's format
 
 bench: setup ## Measure the codec beside its peers and print the ratios (BENCH=--quick for a short look)
 	$(PYTHON) -m bench $(BENCH)
+
+fuzz: setup ## Change streams at random for about an hour, in search of what the tests miss (FUZZ=20000 streams a test)
+	PATCHLOG_FUZZ_EXAMPLES=$(FUZZ) $(PYTHON) -m pytest -n 2 tests/unit/codec/test_codec_fuzz.py tests/unit/codec/test_codec_laws.py
 
 proto: setup ## Compile proto/*.proto into patchlog/wire/descriptors.binpb
 	$(PYTHON) -m grpc_tools.protoc --proto_path=proto --descriptor_set_out=patchlog/wire/descriptors.binpb \

@@ -12,8 +12,10 @@
     ├── TransactionError               transactions out of order: nested start, end without start   .frame .row .line
     ├── LogError                       a patch log refuses a request
     │   ├── LogNotFound  ├── LogAlreadyExists  ├── HeadMismatch (.expected_head .actual_head)
+    │   ├── PatchAlreadyExists (.id .version)
     │   └── PositionGone (.oldest_kept)
     ├── StorageError                   the database failed; its error is chained     .is_transient
+    │   └── StorageFull                there is no room left
     └── UsageError                     a request that cannot be carried out: a wrong option, a file that is not there
         └── MissingExtra               an optional dependency is not installed
 
@@ -34,9 +36,11 @@ __all__ = [
     "LogNotFound",
     "MalformedFrame",
     "MissingExtra",
+    "PatchAlreadyExists",
     "PatchLogError",
     "PositionGone",
     "StorageError",
+    "StorageFull",
     "TransactionError",
     "UnexpectedRow",
     "UnknownLookupEntry",
@@ -132,6 +136,18 @@ class HeadMismatch(LogError):
         )
 
 
+class PatchAlreadyExists(LogError):
+    """The id of the patch is taken by another patch of the log: give it a new one."""
+
+    def __init__(self, id: str, version: int) -> None:
+        super().__init__(id, version)
+        self.id = id
+        self.version = version
+
+    def __str__(self) -> str:
+        return f"version {self.version} is another patch with the id {self.id}: a new patch needs a new id"
+
+
 class PositionGone(LogError):
     """The position was truncated away: start from a snapshot."""
 
@@ -152,6 +168,13 @@ class StorageError(PatchLogError):
     def __init__(self, reason: str, *, is_transient: bool = False) -> None:
         super().__init__(reason)
         self.is_transient = is_transient
+
+
+class StorageFull(StorageError):
+    """There is no room left where the database writes. The same request succeeds when there is."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason, is_transient=True)
 
 
 class UsageError(PatchLogError):

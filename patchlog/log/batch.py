@@ -1,0 +1,191 @@
+"""One transaction for many appends: what all need is asked for at once, and what all write is written at the end.
+
+Within a batch an append sees those before it. An append that is refused has written nothing, so the others go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+from uuid import UUID
+
+from sqlalchemy import Connection, bindparam, delete, insert, select, update
+
+from patchlog.codec.patch_ids import PatchId
+from patchlog.errors import LogNotFound
+from patchlog.log.records import Head, LogOptions, PatchRecord
+from patchlog.log.rows import head_of, id_bytes, id_text, now_ms, options_of, patch_row
+from patchlog.log.staging import StagedPatch
+from patchlog.log.succession import KnownPatch, head_after
+from patchlog.log.tables import LOG, PATCH, PATCH_CHUNK, STAGE, body_of_stage
+
+__all__ = ["Batch", "LockedLog"]
+
+_MOST_IDS: Final = 1000
+"""In one query; SQLite allows 32,766 parameters."""
+
+_UPDATE_LOG: Final = (
+    update(LOG)
+    .where(LOG.c.key == bindparam("b_log"))
+    .values(
+        head_version=bindparam("b_version"),
+        head_id=bindparam("b_id"),
+        head_hash=bindparam("b_hash"),
+        head_ms=bindparam("b_ms"),
+        operations=LOG.c.operations + bindparam("more_operations"),
+        bytes=LOG.c.bytes + bindparam("more_bytes"),
+    )
+)
+
+
+@dataclass(slots=True)
+class LockedLog:
+    """A log whose row this transaction has locked, with what was appended in the batch."""
+
+    key: int
+    name: str
+    options: LogOptions
+    head: Head
+    known: dict[PatchId, KnownPatch] = field(default_factory=dict)
+    asked: set[PatchId] = field(default_factory=set)
+    operations: int = 0
+    bytes: int = 0
+
+
+class Batch:
+    """The writes of one transaction."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.changed: set[str] = set()
+        """The logs that those who wait for them have to look at."""
+        self.now_ms: Final = now_ms()
+        self._connection = connection
+        self._logs: dict[str, LockedLog] = {}
+        self._patches: list[dict[str, object]] = []
+        self._chunks: list[dict[str, object]] = []
+
+    @property
+    def connection(self) -> Connection:
+        """The connection, to be written to directly. What waited is written first, and the logs are asked for anew."""
+        self.flush()
+        self._logs.clear()
+        return self._connection
+
+    def lock(self, names: Iterable[str]) -> None:
+        """Lock logs, in an order in which no two processes wait for each other."""
+        wanted = set(names) - self._logs.keys()
+        if not wanted:
+            return
+        rows = self._connection.execute(
+            select(LOG)
+            .where(LOG.c.name.in_(sorted(wanted)))
+            .order_by(LOG.c.key)
+            # NO KEY: staged chunks, which refer to the row, need not wait for it.
+            .with_for_update(key_share=True)
+        )
+        for row in rows:
+            self._logs[row.name] = LockedLog(row.key, row.name, options_of(row), head_of(row))
+
+    def locked(self) -> Iterable[LockedLog]:
+        """The logs that are locked."""
+        return self._logs.values()
+
+    def log(self, name: str) -> LockedLog:
+        """A log, locked. Raises LogNotFound."""
+        self.lock([name])
+        try:
+            return self._logs[name]
+        except KeyError:
+            raise LogNotFound(f"there is no log {name!r}") from None
+
+    def ask(self, log: LockedLog, ids: Iterable[PatchId]) -> None:
+        """Find out which of the ids the log has."""
+        unknown = sorted(set(ids) - log.asked)
+        log.asked |= set(unknown)
+        for start in range(0, len(unknown), _MOST_IDS):
+            rows = self._connection.execute(
+                select(
+                    PATCH.c.id, PATCH.c.version, PATCH.c.prev, PATCH.c.body_hash, PATCH.c.bytes, PATCH.c.operations
+                ).where(
+                    PATCH.c.log == log.key,
+                    PATCH.c.id.in_([id_bytes(patch_id) for patch_id in unknown[start : start + _MOST_IDS]]),
+                )
+            )
+            for row in rows:
+                log.known[str(UUID(bytes=row.id))] = KnownPatch(
+                    row.version, id_text(row.prev), row.body_hash, row.bytes, row.operations
+                )
+
+    def known(self, log: LockedLog, ids: Sequence[PatchId]) -> Mapping[PatchId, KnownPatch]:
+        """Those of the ids that the log has."""
+        self.ask(log, ids)
+        return {patch_id: log.known[patch_id] for patch_id in ids if patch_id in log.known}
+
+    def add(
+        self,
+        log: LockedLog,
+        patches: Sequence[StagedPatch],
+        records: Sequence[PatchRecord],
+        first_header: bytes,
+        stage: int | None,
+    ) -> None:
+        """Append patches with the records that they are to have. The bodies of those in a spool are in that stage."""
+        for patch, record in zip(patches, records, strict=True):
+            body = self._add_chunks(log, patch, record.version, first_header, stage)
+            self._patches.append(patch_row(log.key, record, self.now_ms, body))
+            log.known[record.id] = KnownPatch(
+                record.version, record.prev, record.body_hash, record.bytes, record.operations
+            )
+            log.operations += record.operations
+            log.bytes += record.bytes
+        log.head = head_after(records[-1])
+        self.changed.add(log.name)
+
+    def claim_stage(self, stage: int) -> bool:
+        """Take the chunks of a stage over into a log; False where they were swept away meanwhile."""
+        return self._connection.execute(delete(STAGE).where(STAGE.c.key == stage)).rowcount == 1
+
+    def flush(self) -> None:
+        """Write what waits."""
+        if not self._patches:
+            return
+        self._connection.execute(insert(PATCH), self._patches)
+        if self._chunks:
+            self._connection.execute(insert(PATCH_CHUNK), self._chunks)
+        grown = [log for log in self._logs.values() if log.bytes]
+        self._connection.execute(_UPDATE_LOG, [self._log_row(log) for log in grown])
+        for log in grown:
+            log.operations = log.bytes = 0
+        self._patches.clear()
+        self._chunks.clear()
+
+    def _add_chunks(
+        self, log: LockedLog, patch: StagedPatch, version: int, first_header: bytes, stage: int | None
+    ) -> int:
+        """Add the chunks that are not written yet, and return the body that they have."""
+        is_sealed = patch.content_hash is not None
+        if patch.spooled:
+            assert stage is not None
+            body = body_of_stage(stage, patch.ordinal)
+            chunks = {} if is_sealed else {0: first_header}
+        else:
+            body = version
+            first, *rest = patch.chunks
+            chunks = dict(enumerate([first if is_sealed else first_header + first, *rest], 1))
+        self._chunks += (
+            {"log": log.key, "body": body, "number": number, "bytes": data} for number, data in chunks.items()
+        )
+        return body
+
+    def _log_row(self, log: LockedLog) -> dict[str, Any]:
+        assert log.head.id is not None
+        return {
+            "b_log": log.key,
+            "b_version": log.head.version,
+            "b_id": id_bytes(log.head.id),
+            "b_hash": log.head.hash,
+            "b_ms": self.now_ms,
+            "more_operations": log.operations,
+            "more_bytes": log.bytes,
+        }

@@ -1,0 +1,131 @@
+"""What a patch log is, whatever keeps it: memory, a database, or a service over HTTP.
+
+A **log** is one dataset's patches, versions 1, 2, 3 … without gaps. Versions are given in the order in which patches
+become durable: who has seen version V never later finds something new at or below V. What was appended never changes.
+
+All calls may be made from any thread. They raise LogNotFound, StorageError, and what their own lines name.
+tests/contract holds all back ends to this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Literal, Protocol, Self, TypeAlias
+
+from patchlog.codec.patch_ids import PatchId
+from patchlog.log.records import (
+    ANY_HEAD,
+    Appended,
+    ExpectedHead,
+    Head,
+    LogDescription,
+    LoggedPatch,
+    LogOptions,
+    PatchRecord,
+    Verification,
+)
+
+__all__ = ["LogStore", "PatchFormat", "PatchLog", "StagingPatchLog", "Upload"]
+
+PatchFormat: TypeAlias = Literal["jelly-patch", "rdf-patch"]
+
+
+class PatchLog(Protocol):
+    """One log of a store. Making one costs nothing and asks nothing; whether the log is there shows in its calls."""
+
+    @property
+    def name(self) -> str:
+        """The name of the log."""
+
+    def describe(self) -> LogDescription:
+        """Describe the log as it stands."""
+
+    def head(self) -> Head:
+        """The last patch; version 0 where there is none."""
+
+    def append(
+        self,
+        chunks: Iterable[bytes],
+        *,
+        format: PatchFormat = "jelly-patch",
+        expected_head: ExpectedHead = ANY_HEAD,
+    ) -> Appended:
+        """Append the patches of a stream, all or none, and return when they are durable.
+
+        A patch that says `prev`, or a caller who names the `expected_head`, has it go on that patch and no other;
+        else it goes on whatever the head is. An `id` that is missing is made up. A patch that is in the log already
+        answers with its version again, so a writer who gives ids may retry after a lost reply.
+
+        Raises CodecError and TransactionError for what is not well formed, HeadMismatch where another writer got there
+        first, PatchAlreadyExists where an id is taken by another patch, UsageError where there is no patch in the
+        stream.
+        """
+
+    def read(self, after: int = 0, *, limit: int | None = None, until: int | None = None) -> Iterator[LoggedPatch]:
+        """The patches behind a version, up to the head of this moment, `limit` of them, or version `until`.
+
+        Take the chunks of a patch before the next patch. Laid end to end they are one Jelly-Patch stream.
+
+        Raises PositionGone at once where one of them was truncated away, or on the way where that happens meanwhile.
+        """
+
+    def find(self, patch: PatchId | int) -> PatchRecord | None:
+        """What is known of a patch by its id or version, also of one that was truncated away."""
+
+    def verify(self) -> Verification:
+        """Walk along the chain of all kept patches, compute their hashes anew, and stop at the first bad version."""
+
+    def truncate_before(self, version: int) -> LogDescription:
+        """Forget the bytes of all patches below a version, at most of all that there are.
+
+        Versions, ids and hashes stay: the head, the chain and retries are as they were.
+        """
+
+    def wait_for(self, version: int, timeout_seconds: float) -> Head:
+        """Return the head once it has reached a version, or as it is when the time is up."""
+
+
+class Upload(Protocol):
+    """Patches that are on their way into a log: checked and staged as their bytes come, and appended at the end.
+
+    As a context it is discarded where it was not appended. After an error it is spent.
+    """
+
+    def write(self, data: bytes, /) -> None:
+        """Take some bytes. Raises as `PatchLog.append` for what is not well formed."""
+
+    def append(self, expected_head: ExpectedHead = ANY_HEAD) -> Appended:
+        """Say that the input has ended and append its patches, as `PatchLog.append` does."""
+
+    def discard(self) -> None:
+        """Leave nothing of it."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+class StagingPatchLog(PatchLog, Protocol):
+    """A log of this process, which takes bytes as they come."""
+
+    def stage(self, format: PatchFormat = "jelly-patch") -> Upload:
+        """Begin an upload."""
+
+
+class LogStore(Protocol):
+    """A set of logs, by name. Names are checked with UsageError."""
+
+    def create(self, name: str, options: LogOptions = ...) -> LogDescription:
+        """Create an empty log. Raises LogAlreadyExists."""
+
+    def log(self, name: str) -> PatchLog:
+        """The log of that name, whether it is there or not."""
+
+    def list(self, *, after: str = "", limit: int | None = None) -> list[LogDescription]:
+        """Describe the logs, in the order of their names, from the one behind `after` on."""
+
+    def delete(self, name: str) -> None:
+        """Delete a log and all of its patches. A log of that name that is created later is another one."""
+
+    def close(self) -> None:
+        """Let go of what the store holds open."""

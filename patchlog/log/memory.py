@@ -1,0 +1,251 @@
+"""Logs in memory: for examples, for tests, and for what need not survive its process."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from threading import RLock
+from typing import Final
+
+from patchlog.codec.ingest import header_frame
+from patchlog.codec.options import Limits
+from patchlog.codec.patch_ids import PatchId, parse_patch_id
+from patchlog.errors import LogAlreadyExists, LogNotFound, PositionGone
+from patchlog.log.contract import PatchFormat, Upload
+from patchlog.log.records import (
+    ANY_HEAD,
+    EMPTY_HEAD,
+    Appended,
+    ExpectedHead,
+    Head,
+    LogDescription,
+    LoggedPatch,
+    LogOptions,
+    PatchRecord,
+    Verification,
+    check_log_name,
+    time_of,
+)
+from patchlog.log.staging import StagedPatch, Staging
+from patchlog.log.succession import (
+    KnownPatch,
+    LoggedContent,
+    answer_again,
+    answer_for,
+    check_expected_head,
+    head_after,
+    last_version,
+    next_records,
+    verify_chain,
+)
+from patchlog.log.upload import DEFAULT_LIMITS, LocalUpload, append_all
+from patchlog.log.wakeups import Wakeups
+
+__all__ = ["MemoryLogStore", "MemoryPatchLog"]
+
+
+@dataclass(slots=True)
+class _Log:
+    id: str
+    options: LogOptions
+    created: str
+    records: list[PatchRecord] = field(default_factory=list)
+    chunks: list[list[bytes]] = field(default_factory=list)
+    """Of each record; empty where they were forgotten."""
+    versions: dict[PatchId, int] = field(default_factory=dict)
+    first_version: int = 1
+
+    @property
+    def head(self) -> Head:
+        return head_after(self.records[-1]) if self.records else EMPTY_HEAD
+
+
+class MemoryLogStore:
+    """A set of logs in memory."""
+
+    def __init__(self, *, limits: Limits = DEFAULT_LIMITS) -> None:
+        self.limits: Final = limits
+        self.lock: Final = RLock()
+        self.wakeups: Final = Wakeups()
+        self._logs: dict[str, _Log] = {}
+
+    def create(self, name: str, options: LogOptions = LogOptions()) -> LogDescription:  # noqa: B008  it is frozen
+        """Create an empty log."""
+        check_log_name(name)
+        with self.lock:
+            if name in self._logs:
+                raise LogAlreadyExists(f"there is a log {name!r} already")
+            self._logs[name] = _Log(str(uuid.uuid4()), options, _now())
+            return self.log(name).describe()
+
+    def log(self, name: str) -> MemoryPatchLog:
+        """The log of that name, whether it is there or not."""
+        return MemoryPatchLog(self, check_log_name(name))
+
+    def list(self, *, after: str = "", limit: int | None = None) -> list[LogDescription]:
+        """Describe the logs, in the order of their names."""
+        with self.lock:
+            names = sorted(name for name in self._logs if name > after)
+            return [self.log(name).describe() for name in names[:limit]]
+
+    def delete(self, name: str) -> None:
+        """Delete a log and all of its patches."""
+        with self.lock:
+            self.found(name)
+            del self._logs[name]
+        self.wakeups.announce(name)
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+    def found(self, name: str) -> _Log:
+        """The log of that name, to be touched under the lock."""
+        try:
+            return self._logs[name]
+        except KeyError:
+            raise LogNotFound(f"there is no log {name!r}") from None
+
+
+class MemoryPatchLog:
+    """One log in memory."""
+
+    def __init__(self, store: MemoryLogStore, name: str) -> None:
+        self._store = store
+        self._name = name
+
+    @property
+    def name(self) -> str:
+        """The name of the log."""
+        return self._name
+
+    def describe(self) -> LogDescription:
+        """Describe the log as it stands."""
+        with self._store.lock:
+            log = self._store.found(self._name)
+            kept = log.records[log.first_version - 1 :]
+            return LogDescription(
+                name=self._name,
+                id=log.id,
+                options=log.options,
+                created=log.created,
+                head=log.head,
+                first_version=log.first_version,
+                operations=sum(record.operations for record in kept),
+                bytes=sum(record.bytes for record in kept),
+            )
+
+    def head(self) -> Head:
+        """The last patch."""
+        with self._store.lock:
+            return self._store.found(self._name).head
+
+    def stage(self, format: PatchFormat = "jelly-patch") -> LocalUpload:
+        """Begin an upload."""
+        with self._store.lock:
+            options = self._store.found(self._name).options
+        return LocalUpload(format, options.patch_options, self._place, limits=self._store.limits)
+
+    def append(
+        self,
+        chunks: Iterable[bytes],
+        *,
+        format: PatchFormat = "jelly-patch",
+        expected_head: ExpectedHead = ANY_HEAD,
+    ) -> Appended:
+        """Append the patches of a stream, all or none."""
+        upload: Upload = self.stage(format)
+        return append_all(upload, chunks, expected_head)
+
+    def read(self, after: int = 0, *, limit: int | None = None, until: int | None = None) -> Iterator[LoggedPatch]:
+        """The patches behind a version."""
+        last = last_version(self.head().version, after, limit, until)
+        self._check_kept(after + 1, last)
+        return self._read(range(after + 1, last + 1))
+
+    def _read(self, versions: range) -> Iterator[LoggedPatch]:
+        for version in versions:
+            with self._store.lock:
+                log = self._check_kept(version, version)
+                logged = LoggedPatch(log.records[version - 1], tuple(log.chunks[version - 1]))
+            yield logged
+
+    def _check_kept(self, first: int, last: int) -> _Log:
+        with self._store.lock:
+            log = self._store.found(self._name)
+            if first <= last and first < log.first_version:
+                raise PositionGone(first, log.first_version)
+            return log
+
+    def find(self, patch: PatchId | int) -> PatchRecord | None:
+        """What is known of a patch by its id or version."""
+        with self._store.lock:
+            log = self._store.found(self._name)
+            version = log.versions.get(parse_patch_id(patch), 0) if isinstance(patch, str) else patch
+            return log.records[version - 1] if 0 < version <= len(log.records) else None
+
+    def verify(self) -> Verification:
+        """Compute all hashes anew."""
+        with self._store.lock:
+            log = self._store.found(self._name)
+            first = log.first_version
+            before = head_after(log.records[first - 2]) if first > 1 else EMPTY_HEAD
+            options = log.options.patch_options
+            contents = (
+                LoggedContent(record, header_frame(record.id, record.prev, options), chunks)
+                for record, chunks in zip(log.records[first - 1 :], log.chunks[first - 1 :], strict=True)
+            )
+            return verify_chain(contents, before, log.head)
+
+    def truncate_before(self, version: int) -> LogDescription:
+        """Forget the bytes of all patches below a version."""
+        with self._store.lock:
+            log = self._store.found(self._name)
+            first = max(log.first_version, min(version, log.head.version + 1))
+            for index in range(log.first_version - 1, first - 1):
+                log.chunks[index] = []
+            log.first_version = first
+            return self.describe()
+
+    def wait_for(self, version: int, timeout_seconds: float) -> Head:
+        """Return the head once it has reached a version, or as it is when the time is up."""
+        deadline = time.monotonic() + timeout_seconds
+        while True:
+            ticket = self._store.wakeups.ticket(self._name)
+            head = self.head()
+            left = deadline - time.monotonic()
+            if head.version >= version or left <= 0:
+                return head
+            self._store.wakeups.wait(self._name, ticket, left)
+
+    def _place(self, staging: Staging, expected_head: ExpectedHead) -> Appended:
+        with self._store.lock:
+            log = self._store.found(self._name)
+            known = {
+                patch.id: _known(log.records[log.versions[patch.id] - 1])
+                for patch in staging.patches
+                if patch.id in log.versions
+            }
+            if answer := answer_again(staging.patches, known):
+                return answer
+            check_expected_head(staging.patches, expected_head, log.head)
+            first_header = staging.first_header(log.head.id)
+            records = next_records(staging, log.head, staging.first_content_hash(log.head.id), _now())
+            log.records += records
+            log.chunks += (_stored(patch, first_header) for patch in staging.patches)
+            log.versions |= {record.id: record.version for record in records}
+        self._store.wakeups.announce(self._name)
+        return answer_for(records)
+
+
+def _stored(patch: StagedPatch, first_header: bytes) -> list[bytes]:
+    return patch.chunks if patch.content_hash else [first_header, *patch.chunks]
+
+
+def _known(record: PatchRecord) -> KnownPatch:
+    return KnownPatch(record.version, record.prev, record.body_hash, record.bytes, record.operations)
+
+
+def _now() -> str:
+    return time_of(time.time_ns() // 1_000_000)

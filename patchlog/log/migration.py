@@ -1,0 +1,63 @@
+"""Brings a database to the tables that this release knows. The migrations themselves are in the folder `migrations`.
+
+In a checkout that folder stands beside the packages; an installed patchlog carries a copy inside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import inspect, text
+
+from patchlog.errors import StorageError
+from patchlog.log.database import Database
+from patchlog.log.tables import REVISION
+
+__all__ = ["MIGRATIONS", "alembic_on", "check_migrated", "current_revision", "migrate"]
+
+_PACKAGE: Final = Path(__file__).parents[1]
+MIGRATIONS: Final = next(
+    (folder for folder in (_PACKAGE / "migrations", _PACKAGE.parent / "migrations") if folder.is_dir()),
+    _PACKAGE / "migrations",
+)
+
+# Any number, so long as all processes that migrate take the same.
+_MIGRATION_LOCK: Final = 0x70617463686C6F67
+
+
+def current_revision(database: Database) -> str | None:
+    """The migration that the database is at; None before the first."""
+    with database.reading() as connection:
+        if not inspect(connection).has_table("alembic_version"):
+            return None
+        return connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+
+
+def check_migrated(database: Database) -> None:
+    """Raise StorageError where the tables are not those of this release."""
+    found = current_revision(database)
+    if found != REVISION:
+        raise StorageError(f"the tables of the database are at migration {found}, and not at {REVISION}: migrate it")
+
+
+def migrate(database: Database) -> None:
+    """Migrate the database to the tables of this release. Several processes may try at once."""
+    with alembic_on(database) as config:
+        command.upgrade(config, REVISION)
+
+
+@contextmanager
+def alembic_on(database: Database) -> Iterator[Config]:
+    """What Alembic's commands take. All that they do in the block is one transaction."""
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    with database.writing() as connection:
+        if not database.is_sqlite:  # which begins to write with the lock of the whole database
+            connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _MIGRATION_LOCK})
+        config.attributes["connection"] = connection
+        yield config

@@ -1,0 +1,167 @@
+"""What a log says of itself and of its patches. Times are UTC, ISO 8601 with milliseconds; hashes are SHA-256."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import Enum
+from typing import Final, TypeAlias
+
+from patchlog.codec.ingest import stored_options
+from patchlog.codec.options import PatchOptions
+from patchlog.codec.patch_ids import PatchId
+from patchlog.errors import UsageError
+
+__all__ = [
+    "ANY_HEAD",
+    "EMPTY_HEAD",
+    "AnyHead",
+    "Appended",
+    "ExpectedHead",
+    "Head",
+    "LogDescription",
+    "LogOptions",
+    "LoggedPatch",
+    "PatchRecord",
+    "Verification",
+    "check_log_name",
+    "time_of",
+]
+
+_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
+
+
+def check_log_name(name: str) -> str:
+    """Return the name, or raise UsageError where no log can have it."""
+    if _NAME.fullmatch(name) is None:
+        raise UsageError(
+            f"{name!r} is not the name of a log: write 1 to 100 letters (A-Z, a-z), digits, '_', '.' and '-', "
+            "beginning with a letter, a digit or '_'"
+        )
+    return name
+
+
+def time_of(milliseconds: int) -> str:
+    """The time that so many milliseconds after 1970 are."""
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+class AnyHead(Enum):
+    """The type of `ANY_HEAD`."""
+
+    ANY = "whatever the head is"
+
+
+ANY_HEAD: Final = AnyHead.ANY
+"""The patch goes on whatever the head is."""
+
+ExpectedHead: TypeAlias = PatchId | AnyHead | None
+"""The patch that a writer built on; None is the empty log."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogOptions:
+    """What all patches of a log may hold. Fixed when it is created."""
+
+    rdf_star: bool = True
+    generalized_statements: bool = True
+
+    @property
+    def patch_options(self) -> PatchOptions:
+        """The options of the log's Jelly-Patch streams."""
+        return stored_options(rdf_star=self.rdf_star, generalized_statements=self.generalized_statements)
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The last patch of a log. `hash` is its chain hash, which vouches for all that came before."""
+
+    version: int
+    id: PatchId | None
+    hash: bytes
+    time: str | None
+
+
+EMPTY_HEAD: Final = Head(version=0, id=None, hash=bytes(32), time=None)
+
+
+@dataclass(frozen=True, slots=True)
+class LogDescription:
+    """A log as it stands. The counts are of the patches that are kept: those from `first_version` on."""
+
+    name: str
+    id: str
+    options: LogOptions
+    created: str
+    head: Head
+    first_version: int
+    operations: int
+    bytes: int
+
+    @property
+    def patches(self) -> int:
+        """How many patches are kept."""
+        return self.head.version - self.first_version + 1
+
+
+@dataclass(frozen=True, slots=True)
+class PatchRecord:
+    """What is known of a patch in a log without its bytes.
+
+    `content_hash` is of all bytes, `body_hash` of those that depend neither on `id` nor on `prev`, and `chain_hash` of
+    the chain hash before and the content hash.
+    """
+
+    version: int
+    id: PatchId
+    prev: PatchId | None
+    content_hash: bytes
+    chain_hash: bytes
+    body_hash: bytes
+    bytes: int
+    operations: int
+    adds: int
+    deletes: int
+    namespaces: int
+    transactions: int
+    time: str
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedPatch:
+    """A patch and its bytes, in chunks that end where frames do unless a frame is larger than a chunk."""
+
+    record: PatchRecord
+    chunks: Iterable[bytes] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """Where the patches of an upload are in the log. `id` and `version` are of the last.
+
+    `is_retry` says that they were there before: nothing was written this time.
+    """
+
+    first_version: int
+    version: int
+    id: PatchId
+    operations: int
+    bytes: int
+    is_retry: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What a walk along the chain has found, from the first kept version up to the first that is bad."""
+
+    head: Head
+    checked: int
+    first_bad_version: int | None = None
+    reason: str | None = None
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether all hashes are right."""
+        return self.first_bad_version is None

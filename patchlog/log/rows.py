@@ -1,0 +1,107 @@
+"""Between the rows of the tables and the records of the contract."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Row
+
+from patchlog.codec.patch_ids import PatchId
+from patchlog.log.records import Head, LogDescription, LogOptions, PatchRecord, time_of
+
+__all__ = [
+    "description_of",
+    "head_of",
+    "id_bytes",
+    "id_text",
+    "now_ms",
+    "options_of",
+    "patch_row",
+    "record_of",
+]
+
+
+def id_bytes(text: str) -> bytes:
+    """An id as it stands in the database."""
+    return UUID(text).bytes
+
+
+def id_text(data: bytes | None) -> str | None:
+    """An id as it stands everywhere else."""
+    return None if data is None else str(UUID(bytes=data))
+
+
+def now_ms() -> int:
+    """The time in milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+def options_of(row: Row[Any]) -> LogOptions:
+    """The options of a log, from its row."""
+    return LogOptions(rdf_star=row.rdf_star, generalized_statements=row.generalized_statements)
+
+
+def head_of(row: Row[Any]) -> Head:
+    """The head of a log, from its row."""
+    head_time = None if row.head_ms is None else time_of(row.head_ms)
+    return Head(row.head_version, id_text(row.head_id), row.head_hash, head_time)
+
+
+def description_of(row: Row[Any]) -> LogDescription:
+    """The description of a log, from its row."""
+    return LogDescription(
+        name=row.name,
+        id=str(UUID(bytes=row.id)),
+        options=options_of(row),
+        created=time_of(row.created_ms),
+        head=head_of(row),
+        first_version=row.first_version,
+        operations=row.operations,
+        bytes=row.bytes,
+    )
+
+
+def record_of(row: Row[Any]) -> PatchRecord:
+    """The record of a patch, from its row."""
+    return PatchRecord(
+        version=row.version,
+        id=_known_id(row.id),
+        prev=id_text(row.prev),
+        content_hash=row.content_hash,
+        chain_hash=row.chain_hash,
+        body_hash=row.body_hash,
+        bytes=row.bytes,
+        operations=row.operations,
+        adds=row.adds,
+        deletes=row.deletes,
+        namespaces=row.namespaces,
+        transactions=row.transactions,
+        time=time_of(row.time_ms),
+    )
+
+
+def patch_row(log: int, record: PatchRecord, time_ms: int, body: int) -> dict[str, object]:
+    """The row of a patch."""
+    return {
+        "log": log,
+        "version": record.version,
+        "id": id_bytes(record.id),
+        "prev": None if record.prev is None else id_bytes(record.prev),
+        "content_hash": record.content_hash,
+        "chain_hash": record.chain_hash,
+        "body_hash": record.body_hash,
+        "bytes": record.bytes,
+        "operations": record.operations,
+        "adds": record.adds,
+        "deletes": record.deletes,
+        "namespaces": record.namespaces,
+        "transactions": record.transactions,
+        "time_ms": time_ms,
+        "body": body,
+    }
+
+
+def _known_id(data: bytes) -> PatchId:
+    return str(UUID(bytes=data))

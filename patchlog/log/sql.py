@@ -1,0 +1,266 @@
+"""Logs in SQLite or PostgreSQL."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterable, Iterator
+from threading import Lock
+from typing import Any, Final
+
+from sqlalchemy import Row, delete, select
+from sqlalchemy.dialects import postgresql, sqlite
+
+from patchlog.codec.ingest import header_frame
+from patchlog.codec.options import Limits
+from patchlog.codec.patch_ids import PatchId, parse_patch_id
+from patchlog.errors import LogAlreadyExists, LogNotFound, PositionGone, StorageError
+from patchlog.log.batch import Batch
+from patchlog.log.chunks import logged_patches
+from patchlog.log.contract import PatchFormat
+from patchlog.log.database import Database
+from patchlog.log.listener import Listener
+from patchlog.log.migration import check_migrated, current_revision, migrate
+from patchlog.log.records import (
+    ANY_HEAD,
+    EMPTY_HEAD,
+    Appended,
+    ExpectedHead,
+    Head,
+    LogDescription,
+    LoggedPatch,
+    LogOptions,
+    PatchRecord,
+    Verification,
+    check_log_name,
+)
+from patchlog.log.rows import description_of, head_of, id_bytes, options_of, record_of
+from patchlog.log.sql_append import StagedAppend
+from patchlog.log.sql_spool import SqlSpool, sweep_stages
+from patchlog.log.sql_truncate import truncate_some
+from patchlog.log.succession import (
+    LoggedContent,
+    head_after,
+    last_version,
+    verify_chain,
+)
+from patchlog.log.tables import LOG, PATCH
+from patchlog.log.upload import DEFAULT_LIMITS, LocalUpload, append_all
+from patchlog.log.wakeups import Wakeups
+from patchlog.log.writer import Job, Writer
+
+__all__ = ["SqlLogStore", "SqlPatchLog"]
+
+_POLL_SECONDS: Final = 1.0
+"""How long another process can change a log without being heard of: SQLite tells nobody, and a listener may be down."""
+
+
+class SqlLogStore:
+    """A set of logs in a database. SQLite is migrated when it is opened, PostgreSQL by `migrate` only."""
+
+    def __init__(self, url: str, *, limits: Limits = DEFAULT_LIMITS) -> None:
+        self.limits: Final = limits
+        self.database: Final = Database(url)
+        self.wakeups: Final = Wakeups()
+        if self.database.is_sqlite and current_revision(self.database) is None:
+            migrate(self.database)
+        check_migrated(self.database)
+        self.writer: Final = Writer(self.database, self.wakeups)
+        self._listening = Lock()
+        self._listener: Listener | None = None
+        self.writer.do(Job(sweep_stages))
+
+    def create(self, name: str, options: LogOptions = LogOptions()) -> LogDescription:  # noqa: B008  it is frozen
+        """Create an empty log."""
+        check_log_name(name)
+        insert = sqlite.insert if self.database.is_sqlite else postgresql.insert
+
+        def run(batch: Batch) -> LogDescription:
+            row = batch.connection.execute(
+                insert(LOG)
+                .values(
+                    name=name,
+                    id=uuid.uuid4().bytes,
+                    rdf_star=options.rdf_star,
+                    generalized_statements=options.generalized_statements,
+                    created_ms=batch.now_ms,
+                    head_version=0,
+                    head_hash=EMPTY_HEAD.hash,
+                    first_version=1,
+                    operations=0,
+                    bytes=0,
+                )
+                .on_conflict_do_nothing()
+                .returning(LOG)
+            ).first()
+            if row is None:
+                raise LogAlreadyExists(f"there is a log {name!r} already")
+            return description_of(row)
+
+        return self.writer.do(Job(run))
+
+    def log(self, name: str) -> SqlPatchLog:
+        """The log of that name, whether it is there or not."""
+        return SqlPatchLog(self, check_log_name(name))
+
+    def list(self, *, after: str = "", limit: int | None = None) -> list[LogDescription]:
+        """Describe the logs, in the order of their names."""
+        with self.database.reading() as connection:
+            # By code points: PostgreSQL would go by the language of the server.
+            name = LOG.c.name if self.database.is_sqlite else LOG.c.name.collate("C")
+            rows = connection.execute(select(LOG).where(name > after).order_by(name).limit(limit))
+            return [description_of(row) for row in rows]
+
+    def delete(self, name: str) -> None:
+        """Delete a log and all of its patches."""
+
+        def run(batch: Batch) -> None:
+            if batch.connection.execute(delete(LOG).where(LOG.c.name == name)).rowcount == 0:
+                raise LogNotFound(f"there is no log {name!r}")
+            batch.changed.add(name)
+
+        self.writer.do(Job(run))
+
+    def close(self) -> None:
+        """Finish what is being written, and close all connections."""
+        self.writer.close()
+        if self._listener is not None:
+            self._listener.close()
+        self.database.close()
+
+    def listen(self) -> None:
+        """Hear of appends by other processes from now on."""
+        with self._listening:
+            if self._listener is None and not self.database.is_sqlite:
+                self._listener = Listener(self.database, self.wakeups)
+
+    def row(self, name: str) -> Row[Any]:
+        """The row of a log."""
+        with self.database.reading() as connection:
+            row = connection.execute(select(LOG).where(LOG.c.name == name)).first()
+        if row is None:
+            raise LogNotFound(f"there is no log {name!r}")
+        return row
+
+    def options(self, name: str) -> LogOptions:
+        """The options of a log."""
+        return options_of(self.row(name))
+
+
+class SqlPatchLog:
+    """One log in a database."""
+
+    def __init__(self, store: SqlLogStore, name: str) -> None:
+        self._store = store
+        self._name = name
+
+    @property
+    def name(self) -> str:
+        """The name of the log."""
+        return self._name
+
+    def describe(self) -> LogDescription:
+        """Describe the log as it stands."""
+        return description_of(self._store.row(self._name))
+
+    def head(self) -> Head:
+        """The last patch."""
+        return head_of(self._store.row(self._name))
+
+    def stage(self, format: PatchFormat = "jelly-patch") -> LocalUpload:
+        """Begin an upload."""
+        options = self._store.options(self._name)
+        spool = SqlSpool(self._store.database, self._store.writer, self._name)
+        return LocalUpload(
+            format,
+            options.patch_options,
+            lambda staging, expected_head: StagedAppend(self._name, options, staging, spool, expected_head).run(
+                self._store.writer, self.head
+            ),
+            spool=spool,
+            limits=self._store.limits,
+        )
+
+    def append(
+        self,
+        chunks: Iterable[bytes],
+        *,
+        format: PatchFormat = "jelly-patch",
+        expected_head: ExpectedHead = ANY_HEAD,
+    ) -> Appended:
+        """Append the patches of a stream, all or none."""
+        return append_all(self.stage(format), chunks, expected_head)
+
+    def read(self, after: int = 0, *, limit: int | None = None, until: int | None = None) -> Iterator[LoggedPatch]:
+        """The patches behind a version."""
+        row = self._store.row(self._name)
+        last = last_version(row.head_version, after, limit, until)
+        if after < last and after + 1 < row.first_version:
+            raise PositionGone(after + 1, row.first_version)
+        return self._read(row.key, range(after + 1, last + 1))
+
+    def find(self, patch: PatchId | int) -> PatchRecord | None:
+        """What is known of a patch by its id or version."""
+        wanted = PATCH.c.version == patch if isinstance(patch, int) else PATCH.c.id == id_bytes(parse_patch_id(patch))
+        log = self._store.row(self._name).key
+        with self._store.database.reading() as connection:
+            row = connection.execute(select(PATCH).where(PATCH.c.log == log, wanted)).first()
+        return None if row is None else record_of(row)
+
+    def verify(self) -> Verification:
+        """Compute all hashes anew."""
+        while True:
+            row = self._store.row(self._name)
+            options = options_of(row).patch_options
+            contents = (
+                LoggedContent(logged.record, header_frame(logged.record.id, logged.record.prev, options), logged.chunks)
+                for logged in logged_patches(
+                    self._store.database, row.key, range(row.first_version, row.head_version + 1)
+                )
+            )
+            found = verify_chain(contents, self._head_at(row.key, row.first_version - 1), head_of(row))
+            # What is bad because it was truncated meanwhile is not bad.
+            if found.is_sound or self._store.row(self._name).first_version == row.first_version:
+                return found
+
+    def truncate_before(self, version: int) -> LogDescription:
+        """Forget the bytes of all patches below a version."""
+        while not self._store.writer.do(Job(lambda batch: truncate_some(batch, self._name, version))):
+            pass
+        return self.describe()
+
+    def wait_for(self, version: int, timeout_seconds: float) -> Head:
+        """Return the head once it has reached a version, or as it is when the time is up."""
+        self._store.listen()
+        deadline = time.monotonic() + timeout_seconds
+        while True:
+            ticket = self._store.wakeups.ticket(self._name)
+            head = self.head()
+            left = deadline - time.monotonic()
+            if head.version >= version or left <= 0:
+                return head
+            self._store.wakeups.wait(self._name, ticket, min(left, _POLL_SECONDS))
+
+    def _read(self, log: int, versions: range) -> Iterator[LoggedPatch]:
+        for logged in logged_patches(self._store.database, log, versions):
+            yield LoggedPatch(logged.record, self._complete(logged))
+
+    def _complete(self, logged: LoggedPatch) -> Iterable[bytes]:
+        """The chunks, with an error behind them where they are not all there."""
+        left = logged.record.bytes
+        for chunk in logged.chunks:
+            left -= len(chunk)
+            yield chunk
+        if left:
+            version, first_version = logged.record.version, self._store.row(self._name).first_version
+            if version < first_version:
+                raise PositionGone(version, first_version)
+            raise StorageError(f"bytes of version {version} are missing: verify the log {self._name!r}")
+
+    def _head_at(self, log: int, version: int) -> Head:
+        if version == 0:
+            return EMPTY_HEAD
+        with self._store.database.reading() as connection:
+            return head_after(
+                record_of(connection.execute(select(PATCH).where(PATCH.c.log == log, PATCH.c.version == version)).one())
+            )

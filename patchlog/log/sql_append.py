@@ -1,0 +1,79 @@
+"""Gives staged patches their versions, under the lock of the log's row.
+
+The first patch says which one came before it, so its hash depends on the head. What is in memory is hashed under the
+lock, which takes no time; what is in a spool is hashed before, for the head as it is, and again where that has moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from patchlog.codec.patch_ids import PatchId
+from patchlog.errors import LogNotFound, UsageError
+from patchlog.log.batch import Batch, LockedLog
+from patchlog.log.records import Appended, ExpectedHead, Head, LogOptions, time_of
+from patchlog.log.sql_spool import SqlSpool
+from patchlog.log.staging import Staging
+from patchlog.log.succession import answer_again, answer_for, check_expected_head, next_records
+from patchlog.log.writer import Job, Writer
+
+__all__ = ["StagedAppend"]
+
+_TRIES_WITHOUT_LOCK: Final = 3
+
+
+class StagedAppend:
+    """The append of one upload to one log, whose options were those when it began."""
+
+    def __init__(
+        self, log: str, options: LogOptions, staging: Staging, spool: SqlSpool, expected_head: ExpectedHead
+    ) -> None:
+        self._log = log
+        self._options = options
+        self._staging = staging
+        self._spool = spool
+        self._expected_head = expected_head
+        self._named = [patch.id for patch in staging.patches if patch.is_named]
+        self._size = sum(patch.size for patch in staging.patches if not patch.spooled)
+        self._hashes: dict[PatchId | None, bytes] = {}
+
+    def run(self, writer: Writer, head: Callable[[], Head]) -> Appended:
+        """Append, and return when that is durable."""
+        if self._staging.is_spooled:
+            for _ in range(_TRIES_WITHOUT_LOCK):
+                prev = head().id
+                self._hashes[prev] = self._staging.first_content_hash(prev)
+                if appended := writer.do(Job(self._append_unless_moved, self._log, self._named, self._size)):
+                    return appended
+        return writer.do(Job(self._append, self._log, self._named, self._size))
+
+    def _append_unless_moved(self, batch: Batch) -> Appended | None:
+        """Append; None where the head is one for which there is no hash yet."""
+        log = batch.log(self._log)
+        answer = self._answer_or_check(log, batch)
+        if answer is None and log.head.id not in self._hashes:
+            return None
+        return answer or self._write(log, batch)
+
+    def _append(self, batch: Batch) -> Appended:
+        log = batch.log(self._log)
+        return self._answer_or_check(log, batch) or self._write(log, batch)
+
+    def _answer_or_check(self, log: LockedLog, batch: Batch) -> Appended | None:
+        """The answer to a retry; else all that may be refused is refused here."""
+        if log.options != self._options:
+            raise LogNotFound(f"the log {self._log!r} was replaced by another one during an upload to it")
+        if answer := answer_again(self._staging.patches, batch.known(log, self._named)):
+            return answer
+        check_expected_head(self._staging.patches, self._expected_head, log.head)
+        return None
+
+    def _write(self, log: LockedLog, batch: Batch) -> Appended:
+        prev, stage = log.head.id, self._spool.stage
+        content_hash = self._hashes.get(prev) or self._staging.first_content_hash(prev)
+        if stage is not None and not batch.claim_stage(stage):
+            raise UsageError("the upload took so long that its beginning was swept away: send it again")
+        records = next_records(self._staging, log.head, content_hash, time_of(batch.now_ms))
+        batch.add(log, self._staging.patches, records, self._staging.first_header(prev), stage)
+        return answer_for(records)

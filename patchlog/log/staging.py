@@ -1,0 +1,190 @@
+"""Patches between their upload and their place in a log: bodies in memory up to a limit, beyond it in a spool.
+
+The first patch of an upload follows whatever the head will be, so its header frame, and with it the hash of all of its
+bytes, is made when that is known. Of those behind it all is known here.
+
+The chunks of a body are numbered from 1; a header frame that does not stand in chunk 1 is chunk 0.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Final, Protocol
+
+from patchlog.codec.ingest import IngestedPatch, header_frame
+from patchlog.codec.options import PatchOptions
+from patchlog.codec.patch_ids import PatchId
+from patchlog.errors import HeadMismatch, LimitExceeded, UnexpectedRow
+
+__all__ = ["CHUNK_BYTES", "MAX_PATCHES", "Spool", "SpooledChunk", "StagedPatch", "Staging"]
+
+CHUNK_BYTES: Final = (1 << 20) + 8
+"""A frame of one MiB, and its length."""
+
+MAX_PATCHES: Final = 1 << 16
+"""In one upload: what is known of each is held in memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpooledChunk:
+    """A chunk of a patch, which is known by its place in the upload."""
+
+    ordinal: int
+    number: int
+    data: bytes
+
+
+class Spool(Protocol):
+    """Where chunks wait that are too many for memory."""
+
+    def put(self, chunks: Sequence[SpooledChunk], /) -> None:
+        """Keep chunks."""
+
+    def chunks(self, ordinal: int, /) -> Iterator[bytes]:
+        """Yield the chunks of a patch in the order of their numbers."""
+
+    def discard(self) -> None:
+        """Forget them all."""
+
+
+@dataclass(slots=True)
+class StagedPatch:
+    """A patch of an upload. Its chunks are in memory, or `spooled` says how many are in the spool."""
+
+    ordinal: int
+    id: PatchId
+    ingested: IngestedPatch
+    body_hash: bytes
+    size: int
+    """In bytes, of the body; with the header frame where `content_hash` is known."""
+    chunks: list[bytes] = field(repr=False)
+    spooled: int
+    content_hash: bytes | None = None
+
+    @property
+    def is_named(self) -> bool:
+        """Whether the writer gave the id."""
+        return self.ingested.id is not None
+
+
+class Staging:
+    """The patches of one upload."""
+
+    def __init__(self, options: PatchOptions, spool: Spool | None, memory_bytes: int = CHUNK_BYTES) -> None:
+        self.patches: list[StagedPatch] = []
+        self._options = options
+        self._spool = spool
+        self._memory_bytes = memory_bytes
+        self._held_bytes = 0
+        self._in_memory: list[StagedPatch] = []
+        self._ids: set[PatchId] = set()
+        self._begin_body()
+
+    @property
+    def is_spooled(self) -> bool:
+        """Whether hashing the first patch takes more than a moment."""
+        return self.patches[0].spooled > 0
+
+    def add(self, piece: bytes | IngestedPatch) -> None:
+        """Take frames of a body, or the end of its patch."""
+        if isinstance(piece, IngestedPatch):
+            self._end_patch(piece)
+            return
+        self._body_hash.update(piece)
+        self._body_bytes += len(piece)
+        self._held_bytes += len(piece)
+        # Only a frame that holds a single row can be larger than a chunk.
+        self._chunks += (piece[start : start + CHUNK_BYTES] for start in range(0, len(piece), CHUNK_BYTES))
+        if self._spool is not None and self._held_bytes > self._memory_bytes:
+            self._put(self._spool)
+
+    def first_header(self, prev: PatchId | None) -> bytes:
+        """The header frame of the first patch, if this is the one before it."""
+        return header_frame(self.patches[0].id, prev, self._options)
+
+    def first_content_hash(self, prev: PatchId | None) -> bytes:
+        """The hash of all bytes of the first patch, if this is the one before it. Reads a body that is in the spool."""
+        return self._content_hash(self.first_header(prev), self.patches[0])
+
+    def discard(self) -> None:
+        """Leave nothing in the spool."""
+        if self._spool is not None:
+            self._spool.discard()
+
+    def _begin_body(self) -> None:
+        self._chunks: list[bytes] = []
+        self._spooled = 0
+        self._body_hash = sha256()
+        self._body_bytes = 0
+
+    def _put(self, spool: Spool) -> None:
+        waiting = [
+            SpooledChunk(patch.ordinal, number, data)
+            for patch in self._in_memory
+            for number, data in enumerate(patch.chunks, 1)
+        ]
+        waiting += (
+            SpooledChunk(len(self.patches), number, data) for number, data in enumerate(self._chunks, self._spooled + 1)
+        )
+        if waiting:
+            spool.put(waiting)
+        for patch in self._in_memory:
+            patch.spooled = len(patch.chunks)
+            patch.chunks = []
+        self._in_memory.clear()
+        self._spooled += len(self._chunks)
+        self._chunks = []
+        self._held_bytes = 0
+
+    def _end_patch(self, ingested: IngestedPatch) -> None:
+        if self._spooled and self._spool is not None:
+            self._put(self._spool)
+        patch = StagedPatch(
+            ordinal=len(self.patches),
+            id=self._new_id(ingested),
+            ingested=ingested,
+            body_hash=self._body_hash.digest(),
+            size=self._body_bytes,
+            chunks=self._chunks,
+            spooled=self._spooled,
+        )
+        if self.patches:
+            self._seal(patch, prev=self.patches[-1].id)
+        self.patches.append(patch)
+        if patch.chunks:
+            self._in_memory.append(patch)
+        self._begin_body()
+
+    def _new_id(self, ingested: IngestedPatch) -> PatchId:
+        if len(self.patches) == MAX_PATCHES:
+            raise LimitExceeded(f"an upload of more than {MAX_PATCHES} patches: divide it")
+        patch_id = ingested.id or str(uuid.uuid4())
+        if patch_id in self._ids:
+            raise UnexpectedRow(f"two patches of the upload have the id {patch_id}")
+        self._ids.add(patch_id)
+        return patch_id
+
+    def _seal(self, patch: StagedPatch, prev: PatchId) -> None:
+        if patch.ingested.prev not in (None, prev):
+            raise HeadMismatch(patch.ingested.prev, prev)
+        header = header_frame(patch.id, prev, self._options)
+        patch.content_hash = self._content_hash(header, patch)
+        patch.size += len(header)
+        if patch.spooled and self._spool is not None:
+            self._spool.put([SpooledChunk(patch.ordinal, 0, header)])
+            patch.spooled += 1
+        else:
+            patch.chunks[0] = header + patch.chunks[0]
+            self._held_bytes += len(header)
+
+    def _content_hash(self, header: bytes, patch: StagedPatch) -> bytes:
+        content_hash = sha256(header)
+        body: Iterable[bytes] = patch.chunks
+        if patch.spooled and self._spool is not None:
+            body = self._spool.chunks(patch.ordinal)
+        for chunk in body:
+            content_hash.update(chunk)
+        return content_hash.digest()

@@ -1,0 +1,119 @@
+"""The tables of a database with logs. They are made by migrations only (`migrations/`); a test compares the two.
+
+    log           one row a log: where its head is. Who gives out versions holds the lock of this row.
+    patch         one small row a patch. Kept when its bytes are forgotten.
+    patch_chunk   the bytes, in rows of about a mebibyte at most
+    stage         one row an upload that did not fit in memory and has no versions yet
+
+The chunks of a patch are found by its `body`. What fits in memory goes straight to its place: its body is its version.
+The chunks of a stage are written before they have a version, and are not written twice: their bodies are negative
+numbers made of the stage and of the place of the patch in its upload.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    ForeignKey,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    UniqueConstraint,
+)
+
+from patchlog.log.staging import MAX_PATCHES
+
+__all__ = ["LOG", "METADATA", "PATCH", "PATCH_CHUNK", "REVISION", "STAGE", "body_of_stage"]
+
+REVISION: Final = "0001"
+"""The migration that these tables come from."""
+
+METADATA: Final = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+# SQLite gives out keys only in columns of this very type.
+_KEY: Final = BigInteger().with_variant(Integer, "sqlite")
+_ID: Final = LargeBinary(16)
+_HASH: Final = LargeBinary(32)
+
+
+def _log_key(*, is_primary: bool = False) -> Column[int]:
+    return Column("log", _KEY, ForeignKey("log.key", ondelete="CASCADE"), primary_key=is_primary, nullable=False)
+
+
+LOG: Final = Table(
+    "log",
+    METADATA,
+    Column("key", _KEY, primary_key=True),
+    Column("name", String(100), nullable=False, unique=True),
+    Column("id", _ID, nullable=False),
+    Column("rdf_star", Boolean, nullable=False),
+    Column("generalized_statements", Boolean, nullable=False),
+    Column("created_ms", BigInteger, nullable=False),
+    Column("head_version", BigInteger, nullable=False),
+    Column("head_id", _ID),
+    Column("head_hash", _HASH, nullable=False),
+    Column("head_ms", BigInteger),
+    Column("first_version", BigInteger, nullable=False),
+    Column("operations", BigInteger, nullable=False),
+    Column("bytes", BigInteger, nullable=False),
+    sqlite_autoincrement=True,  # the key of a log that was deleted is not given out again
+)
+
+PATCH: Final = Table(
+    "patch",
+    METADATA,
+    _log_key(is_primary=True),
+    Column("version", BigInteger, primary_key=True, autoincrement=False),
+    Column("id", _ID, nullable=False),
+    Column("prev", _ID),
+    Column("content_hash", _HASH, nullable=False),
+    Column("chain_hash", _HASH, nullable=False),
+    Column("body_hash", _HASH, nullable=False),
+    Column("bytes", BigInteger, nullable=False),
+    Column("operations", BigInteger, nullable=False),
+    Column("adds", BigInteger, nullable=False),
+    Column("deletes", BigInteger, nullable=False),
+    Column("namespaces", BigInteger, nullable=False),
+    Column("transactions", BigInteger, nullable=False),
+    Column("time_ms", BigInteger, nullable=False),
+    Column("body", BigInteger, nullable=False),
+    UniqueConstraint("log", "id"),
+    sqlite_with_rowid=False,  # the rows lie in the order of their versions
+)
+
+PATCH_CHUNK: Final = Table(
+    "patch_chunk",
+    METADATA,
+    _log_key(is_primary=True),
+    Column("body", BigInteger, primary_key=True, autoincrement=False),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("bytes", LargeBinary, nullable=False),
+)
+
+STAGE: Final = Table(
+    "stage",
+    METADATA,
+    Column("key", _KEY, primary_key=True),
+    _log_key(),
+    Column("begun_ms", BigInteger, nullable=False),
+    sqlite_autoincrement=True,
+)
+
+
+def body_of_stage(stage: int, ordinal: int) -> int:
+    """The body of a staged patch. Those of one stage are neighbours, the first of them the greatest."""
+    return -(stage * MAX_PATCHES + ordinal)

@@ -1,0 +1,72 @@
+"""An upload, whatever takes it: bytes are checked and staged as they come, and placed in the log at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, Self
+
+from patchlog.codec.ingest import IngestedPatch
+from patchlog.codec.options import Limits, PatchOptions
+from patchlog.errors import UsageError
+from patchlog.log.contract import PatchFormat, Upload
+from patchlog.log.intake import Intake
+from patchlog.log.records import ANY_HEAD, Appended, ExpectedHead
+from patchlog.log.staging import Spool, Staging
+
+__all__ = ["LocalUpload", "append_all"]
+
+DEFAULT_LIMITS: Final = Limits()
+
+
+class LocalUpload:
+    """Patches on their way into a log of this process."""
+
+    def __init__(
+        self,
+        format: PatchFormat,
+        options: PatchOptions,
+        place: Callable[[Staging, ExpectedHead], Appended],
+        *,
+        spool: Spool | None = None,
+        limits: Limits = DEFAULT_LIMITS,
+    ) -> None:
+        self._intake = Intake(format, options, limits)
+        self._staging = Staging(options, spool)
+        self._place = place
+        self._is_appended = False
+
+    def write(self, data: bytes, /) -> None:
+        """Take some bytes."""
+        self._stage(self._intake.feed(data))
+
+    def append(self, expected_head: ExpectedHead = ANY_HEAD) -> Appended:
+        """Say that the input has ended and append its patches."""
+        self._stage(self._intake.finish())
+        if not self._staging.patches:
+            raise UsageError("there is no patch in the input")
+        appended = self._place(self._staging, expected_head)
+        self._is_appended = not appended.is_retry
+        return appended
+
+    def discard(self) -> None:
+        """Leave nothing of it."""
+        if not self._is_appended:
+            self._staging.discard()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.discard()
+
+    def _stage(self, pieces: Iterator[bytes | IngestedPatch]) -> None:
+        for piece in pieces:
+            self._staging.add(piece)
+
+
+def append_all(upload: Upload, chunks: Iterable[bytes], expected_head: ExpectedHead) -> Appended:
+    """Send all chunks through an upload and append it."""
+    with upload:
+        for chunk in chunks:
+            upload.write(chunk)
+        return upload.append(expected_head)

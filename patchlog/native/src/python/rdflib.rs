@@ -319,10 +319,14 @@ impl RdflibDecoder {
         concatenated: bool,
         delimited: Option<bool>,
     ) -> PyResult<Self> {
-        let format = SourceFormat::of(source).or_raise(py)?;
-        if format.is_patch() {
-            return Err(is_patch().into_py(py));
-        }
+        let format = match SourceFormat::of(source) {
+            Ok(format) if !format.is_patch() => format,
+            _ => {
+                let reason =
+                    format!("rdflib statements are read from 'jelly' or 'nquads', not from {source:?}");
+                return Err(usage_error(reason).into_py(py));
+            }
+        };
         let reading = reading_from(limits, strict, concatenated, delimited)?;
         Ok(RdflibDecoder(Guarded::new(DecoderState {
             source: format.open(reading),

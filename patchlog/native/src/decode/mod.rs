@@ -1,6 +1,7 @@
 //! Readers: bytes in, registers of a sink set.
 
 pub mod frames;
+pub mod lines;
 pub mod nquads;
 pub mod patch;
 pub mod rdf;

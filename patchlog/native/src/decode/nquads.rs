@@ -2,12 +2,13 @@
 
 use std::borrow::Cow;
 
+use crate::decode::lines::Lines;
 use crate::fault::{Fault, Result, invalid_syntax, limit_exceeded};
 use crate::scan::end_of_iri;
 use crate::sink::{
     Action, LiteralKind, OwnedKind, OwnedTerm, Place, QuotedTriple, STATEMENT_PLACES, Sink, Stream,
 };
-use crate::text::{MAX_TEXT_DEPTH, XSD_STRING, is_label_byte, is_language_byte, unescaped};
+use crate::text::{MAX_TEXT_DEPTH, XSD_STRING, append, is_label_byte, is_language_byte, unescaped};
 
 /// Datatypes that the sink made, with those met last in front.
 pub struct Datatypes<S: Sink> {
@@ -206,99 +207,98 @@ pub fn wrong_escape() -> Box<Fault> {
     invalid_syntax("an escape (backslash) is not one that is known")
 }
 
-/// A line of text, its LF not counted.
-pub const MAX_LINE_BYTES: usize = 64 << 20;
-
-#[cold]
-pub fn too_long() -> Box<Fault> {
-    limit_exceeded(format!("the line is longer than {MAX_LINE_BYTES} bytes"))
-}
-
 pub struct NQuadsReader<S: Sink> {
-    carry: Vec<u8>,
-    line: u64,
+    lines: Lines,
     datatypes: Datatypes<S>,
     has_begun: bool,
-    /// The IRIs, in brackets, that stand in the registers of these places; empty where something else does.
-    last_subject: Vec<u8>,
-    last_graph: Vec<u8>,
+    last: LastIris,
+}
+
+/// The IRIs, in brackets, that stand in the registers of the subject and the graph; empty where something else does. These
+/// two places often repeat, and then there is nothing to set.
+#[derive(Default)]
+pub struct LastIris {
+    subject: Vec<u8>,
+    graph: Vec<u8>,
+}
+
+impl LastIris {
+    #[inline(always)]
+    fn of(&mut self, place: Place) -> Option<&mut Vec<u8>> {
+        match place {
+            Place::Subject => Some(&mut self.subject),
+            Place::Graph => Some(&mut self.graph),
+            _ => None,
+        }
+    }
+
+    /// Skip an IRI that the register holds already; false where it has to be read.
+    #[inline(always)]
+    pub fn skip(&mut self, cursor: &mut Cursor<'_>, place: Place) -> bool {
+        match self.of(place) {
+            Some(last) if !last.is_empty() && cursor.rest().starts_with(last) => {
+                cursor.at += last.len();
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// The register holds the IRI that was written like this.
+    #[inline(always)]
+    pub fn set(&mut self, place: Place, written: &str) {
+        if let Some(last) = self.of(place) {
+            last.clear();
+            append(last, written.as_bytes());
+        }
+    }
+
+    /// The register holds something else.
+    #[inline(always)]
+    pub fn clear(&mut self, place: Place) {
+        if let Some(last) = self.of(place) {
+            last.clear();
+        }
+    }
 }
 
 impl<S: Sink> NQuadsReader<S> {
     pub fn new() -> Self {
         NQuadsReader {
-            carry: Vec::new(),
-            line: 0,
+            lines: Lines::default(),
             datatypes: Datatypes::new(),
             has_begun: false,
-            last_subject: Vec::new(),
-            last_graph: Vec::new(),
+            last: LastIris::default(),
         }
     }
 
-    pub fn feed(&mut self, mut data: &[u8], sink: &mut S) -> Result<()> {
+    fn begin(&mut self, sink: &mut S) -> Result<()> {
         if !self.has_begun {
             self.has_begun = true;
             sink.stream(Stream::Text)?;
         }
-        if !self.carry.is_empty() {
-            let Some(end) = memchr::memchr(b'\n', data) else {
-                return self.keep(data);
-            };
-            self.keep(&data[..end])?;
-            data = &data[end + 1..];
-            let line = std::mem::take(&mut self.carry);
-            self.line(&line, sink)?;
-            self.carry = line;
-            self.carry.clear();
-        }
-        while let Some(end) = memchr::memchr(b'\n', data) {
-            self.line(&data[..end], sink)?;
-            data = &data[end + 1..];
-        }
-        self.keep(data)
-    }
-
-    pub fn finish(&mut self, sink: &mut S) -> Result<()> {
-        if !self.has_begun {
-            self.has_begun = true;
-            sink.stream(Stream::Text)?;
-        }
-        let line = std::mem::take(&mut self.carry);
-        if line.is_empty() {
-            Ok(())
-        } else {
-            self.line(&line, sink)
-        }
-    }
-
-    fn keep(&mut self, data: &[u8]) -> Result<()> {
-        if self.carry.len() + data.len() > MAX_LINE_BYTES {
-            return Err(too_long().at_line(self.line + 1));
-        }
-        self.carry.extend_from_slice(data);
         Ok(())
     }
 
-    #[inline(always)]
-    fn line(&mut self, line: &[u8], sink: &mut S) -> Result<()> {
-        self.line += 1;
-        let number = self.line;
-        if line.len() > MAX_LINE_BYTES {
-            return Err(too_long().at_line(number));
-        }
-        self.statement(line, sink).map_err(|fault| fault.at_line(number))
+    pub fn feed(&mut self, data: &[u8], sink: &mut S) -> Result<()> {
+        self.begin(sink)?;
+        let mut lines = std::mem::take(&mut self.lines);
+        let outcome = lines.feed(data, |_, text| self.line(text, sink));
+        self.lines = lines;
+        outcome
+    }
+
+    pub fn finish(&mut self, sink: &mut S) -> Result<()> {
+        self.begin(sink)?;
+        let mut lines = std::mem::take(&mut self.lines);
+        let outcome = lines.finish(|_, text| self.line(text, sink));
+        self.lines = lines;
+        outcome
     }
 
     #[inline(always)]
-    fn statement(&mut self, line: &[u8], sink: &mut S) -> Result<()> {
-        let Ok(text) = std::str::from_utf8(line) else {
-            return Err(invalid_syntax("the line is not valid UTF-8"));
-        };
+    fn line(&mut self, text: &str, sink: &mut S) -> Result<()> {
         let mut cursor = Cursor { text, at: 0 };
-        if self.line == 1 && text.starts_with('\u{FEFF}') {
-            cursor.at = 3;
-        }
         cursor.skip_blanks();
         if matches!(cursor.peek(), None | Some(b'#')) {
             return Ok(());
@@ -326,49 +326,37 @@ impl<S: Sink> NQuadsReader<S> {
             return Err(invalid_syntax("something follows the statement on its line"));
         }
         if count == 3 {
-            self.last_graph.clear();
+            self.last.clear(Place::Graph);
         }
         sink.statement(Action::Add, count == 4)
     }
 
-    /// Subjects and graphs often repeat: then the register holds them already.
     #[inline(always)]
-    fn iri(&mut self, cursor: &mut Cursor<'_>, place: Place, sink: &mut S) -> Result<()> {
-        let last = match place {
-            Place::Subject => &mut self.last_subject,
-            Place::Graph => &mut self.last_graph,
-            _ => {
+    fn term(&mut self, cursor: &mut Cursor<'_>, place: Place, sink: &mut S) -> Result<()> {
+        match cursor.peek() {
+            Some(b'<') if !cursor.rest().starts_with(b"<<") => {
+                if self.last.skip(cursor, place) {
+                    return Ok(());
+                }
+                let start = cursor.at;
                 let iri = cursor.raw_iri()?.unescaped()?;
-                return sink.plain_iri(place, &iri);
+                self.last.set(place, &cursor.text[start..cursor.at]);
+                sink.plain_iri(place, &iri)
             }
-        };
-        if !last.is_empty() && cursor.rest().starts_with(last) {
-            cursor.at += last.len();
-            return Ok(());
+            _ => {
+                self.last.clear(place);
+                self.other_term(cursor, place, sink)
+            }
         }
-        let start = cursor.at;
-        let iri = cursor.raw_iri()?.unescaped()?;
-        last.clear();
-        last.extend_from_slice(&cursor.text.as_bytes()[start..cursor.at]);
-        sink.plain_iri(place, &iri)
     }
 
     #[inline(always)]
-    fn term(&mut self, cursor: &mut Cursor<'_>, place: Place, sink: &mut S) -> Result<()> {
-        let first = cursor.peek();
-        if first != Some(b'<') || cursor.rest().starts_with(b"<<") {
-            match place {
-                Place::Subject => self.last_subject.clear(),
-                Place::Graph => self.last_graph.clear(),
-                _ => {}
-            }
-        }
-        match first {
-            Some(b'<') if cursor.rest().starts_with(b"<<") => {
+    fn other_term(&mut self, cursor: &mut Cursor<'_>, place: Place, sink: &mut S) -> Result<()> {
+        match cursor.peek() {
+            Some(b'<') => {
                 let triple = quoted_triple(cursor, 1)?;
                 sink.quoted_triple(place, &triple)
             }
-            Some(b'<') => self.iri(cursor, place, sink),
             Some(b'_') => {
                 let label = unescaped(cursor.raw_label()?, false).ok_or_else(wrong_escape)?;
                 sink.blank_node(place, &label)

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use crate::decode::nquads::{Cursor, Datatypes, MAX_LINE_BYTES, literal, too_long, wrong_escape};
+use crate::decode::lines::{Lines, MAX_LINE_BYTES};
+use crate::decode::nquads::{Cursor, Datatypes, LastIris, literal, wrong_escape};
 use crate::decode::patch::TransactionOrder;
 use crate::decode::rdf_patch_tokens::{number_length, prefixed_name_length};
 use crate::fault::{Fault, Result, invalid_syntax, limit_exceeded};
@@ -81,8 +82,10 @@ struct LongString {
 }
 
 pub struct RdfPatchReader<S: Sink> {
-    carry: Vec<u8>,
+    lines: Lines,
+    /// The line that is read token by token.
     line: u64,
+    last: LastIris,
     order: Option<TransactionOrder>,
     prefixes: HashMap<String, String>,
     datatypes: Datatypes<S>,
@@ -98,8 +101,9 @@ pub struct RdfPatchReader<S: Sink> {
 impl<S: Sink> RdfPatchReader<S> {
     pub fn new(strict: bool) -> Self {
         RdfPatchReader {
-            carry: Vec::new(),
+            lines: Lines::default(),
             line: 0,
+            last: LastIris::default(),
             order: strict.then(TransactionOrder::default),
             prefixes: HashMap::new(),
             datatypes: Datatypes::new(),
@@ -121,64 +125,36 @@ impl<S: Sink> RdfPatchReader<S> {
         Ok(())
     }
 
-    pub fn feed(&mut self, mut data: &[u8], sink: &mut S) -> Result<()> {
+    pub fn feed(&mut self, data: &[u8], sink: &mut S) -> Result<()> {
         self.begin(sink)?;
-        if !self.carry.is_empty() {
-            let Some(end) = memchr::memchr(b'\n', data) else {
-                return self.keep(data);
-            };
-            self.keep(&data[..end])?;
-            data = &data[end + 1..];
-            let line = std::mem::take(&mut self.carry);
-            self.line(&line, sink)?;
-            self.carry = line;
-            self.carry.clear();
-        }
-        while let Some(end) = memchr::memchr(b'\n', data) {
-            self.line(&data[..end], sink)?;
-            data = &data[end + 1..];
-        }
-        self.keep(data)
+        let mut lines = std::mem::take(&mut self.lines);
+        let outcome = lines.feed(data, |number, text| self.line(number, text, sink));
+        self.lines = lines;
+        outcome
     }
 
     pub fn finish(&mut self, sink: &mut S) -> Result<()> {
         self.begin(sink)?;
-        let line = std::mem::take(&mut self.carry);
-        if !line.is_empty() {
-            self.line(&line, sink)?;
-        }
+        let mut lines = std::mem::take(&mut self.lines);
+        let outcome = lines.finish(|number, text| self.line(number, text, sink));
+        self.lines = lines;
+        outcome?;
         if self.keyword.is_some() {
             return Err(invalid_syntax("the input ends inside a row").at_line(self.row_line));
         }
         Ok(())
     }
 
-    fn keep(&mut self, data: &[u8]) -> Result<()> {
-        if self.carry.len() + data.len() > MAX_LINE_BYTES {
-            return Err(too_long().at_line(self.line + 1));
-        }
-        self.carry.extend_from_slice(data);
-        Ok(())
-    }
-
     #[inline(always)]
-    fn line(&mut self, line: &[u8], sink: &mut S) -> Result<()> {
-        self.line += 1;
-        let number = self.line;
-        if line.len() > MAX_LINE_BYTES {
-            return Err(too_long().at_line(number));
-        }
-        let Ok(mut text) = std::str::from_utf8(line) else {
-            return Err(invalid_syntax("the line is not valid UTF-8").at_line(number));
-        };
-        if number == 1 {
-            text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
-        }
+    fn line(&mut self, number: u64, text: &str, sink: &mut S) -> Result<()> {
         if self.keyword.is_none() && self.ordinary_row(text, sink)? {
             self.dot_may_follow = false;
             return Ok(());
         }
-        self.tokens(text, sink).map_err(|fault| fault.at_line(number))
+        self.line = number;
+        // Rows of any layout set registers without a look at what stood there.
+        self.last = LastIris::default();
+        self.tokens(text, sink)
     }
 
     /// A whole row `A` or `D` on its line. False where it is anything but ordinary: what was set then does no harm,
@@ -221,6 +197,11 @@ impl<S: Sink> RdfPatchReader<S> {
     fn ordinary_term(&mut self, cursor: &mut Cursor<'_>, place: Place, sink: &mut S) -> Result<bool> {
         match cursor.peek() {
             Some(b'<') => {
+                if self.last.skip(cursor, place) {
+                    return Ok(true);
+                }
+                self.last.clear(place);
+                let start = cursor.at;
                 let raw = cursor.raw_iri()?;
                 if let Some(label) = raw.text.strip_prefix("_:") {
                     raw.unescaped()?;
@@ -232,13 +213,16 @@ impl<S: Sink> RdfPatchReader<S> {
                 if place == Place::Graph && NAMES_OF_DEFAULT_GRAPH.contains(&&*iri) {
                     return Ok(false);
                 }
+                self.last.set(place, &cursor.text[start..cursor.at]);
                 sink.plain_iri(place, &iri)?;
             }
             Some(b'_') => {
+                self.last.clear(place);
                 let label = unescaped(cursor.raw_label()?, false).ok_or_else(wrong_escape)?;
                 sink.blank_node(place, &label)?;
             }
             _ => {
+                self.last.clear(place);
                 if cursor.rest().starts_with(b"\"\"\"") {
                     return Ok(false);
                 }

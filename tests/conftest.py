@@ -2,6 +2,7 @@
 
 import os
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -12,26 +13,27 @@ settings.register_profile("patchlog", parent=settings(), deadline=None)
 settings.load_profile("patchlog")
 
 
-def _implementation(name):
-    """The native one is skipped where it is not built, unless `PATCHLOG_REQUIRE_NATIVE=1` says that it has to be."""
-    try:
-        return import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name != name or os.environ.get("PATCHLOG_REQUIRE_NATIVE") == "1":
-            raise
-        pytest.skip("the native codec is not built here")
+# The native codec is tested where it is built, and has to be built where `PATCHLOG_REQUIRE_NATIVE=1` says so.
+HAS_NATIVE = find_spec("patchlog._native") is not None or os.environ.get("PATCHLOG_REQUIRE_NATIVE") == "1"
+IMPLEMENTATIONS = {"pure": "patchlog.pure"} | ({"native": "patchlog._native"} if HAS_NATIVE else {})
 
 
-@pytest.fixture(scope="session", params=["patchlog.pure", "patchlog._native"], ids=["pure", "native"])
+def pytest_report_header():
+    return f"implementations of the codec: {', '.join(IMPLEMENTATIONS)}"
+
+
+@pytest.fixture(scope="session", params=IMPLEMENTATIONS.values(), ids=IMPLEMENTATIONS.keys())
 def codec(request):
     """Each implementation of the codec in turn; its names are those of `patchlog.engine`."""
-    return _implementation(request.param)
+    return import_module(request.param)
 
 
 @pytest.fixture(scope="session")
 def both_codecs():
     """Both implementations, to compare them."""
-    return _implementation("patchlog.pure"), _implementation("patchlog._native")
+    if not HAS_NATIVE:
+        pytest.skip("the native codec is not built here")
+    return import_module("patchlog.pure"), import_module("patchlog._native")
 
 
 def pytest_configure(config):

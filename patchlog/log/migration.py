@@ -46,9 +46,14 @@ def check_migrated(database: Database) -> None:
 
 
 def migrate(database: Database) -> None:
-    """Migrate the database to the tables of this release. Several processes may try at once."""
-    with alembic_on(database) as config:
-        command.upgrade(config, REVISION)
+    """Migrate the database to the tables of this release. Several processes may try at once.
+
+    Raises StorageError where the tables are those of a newer one.
+    """
+    if (current_revision(database) or "") < REVISION:
+        with alembic_on(database) as config:
+            command.upgrade(config, REVISION)
+    check_migrated(database)
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from patchlog.log.chunks import logged_patches
 from patchlog.log.contract import PatchFormat
 from patchlog.log.database import Database
 from patchlog.log.listener import Listener
-from patchlog.log.migration import check_migrated, current_revision, migrate
+from patchlog.log.migration import check_migrated, migrate
 from patchlog.log.records import (
     ANY_HEAD,
     EMPTY_HEAD,
@@ -60,11 +60,8 @@ class SqlLogStore:
 
     def __init__(self, url: str, *, limits: Limits = DEFAULT_LIMITS) -> None:
         self.limits: Final = limits
-        self.database: Final = Database(url)
+        self.database: Final = _opened(url)
         self.wakeups: Final = Wakeups()
-        if self.database.is_sqlite and current_revision(self.database) is None:
-            migrate(self.database)
-        check_migrated(self.database)
         self.writer: Final = Writer(self.database, self.wakeups)
         self._listening = Lock()
         self._listener: Listener | None = None
@@ -145,6 +142,16 @@ class SqlLogStore:
     def options(self, name: str) -> LogOptions:
         """The options of a log."""
         return options_of(self.row(name))
+
+
+def _opened(url: str) -> Database:
+    database = Database(url)
+    try:
+        (migrate if database.is_sqlite else check_migrated)(database)
+    except BaseException:
+        database.close()
+        raise
+    return database
 
 
 class SqlPatchLog:

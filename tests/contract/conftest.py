@@ -129,7 +129,7 @@ class PostgresqlServer:
 
     def end(self):
         if (self._data / "postmaster.pid").exists():
-            self._run("pg_ctl", "stop", "-m", "immediate", "-D", self._data)
+            self._run("pg_ctl", "stop", "-m", "fast", "-D", self._data)
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def restart(self):

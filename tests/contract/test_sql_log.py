@@ -1,0 +1,496 @@
+"""What only logs in databases do: survive crashes, share waits for the disk, and be written by several processes."""
+
+import os
+import random
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import textwrap
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from alembic import command
+from sqlalchemy import event, text
+
+from patchlog.errors import LogNotFound, PatchLogError, StorageError, StorageFull, UsageError
+from patchlog.log.database import Database
+from patchlog.log.migration import alembic_on, check_migrated, current_revision, migrate
+from patchlog.log.sql import SqlLogStore
+from patchlog.log.tables import METADATA, PATCH_CHUNK, REVISION, STAGE
+
+APPENDER = textwrap.dedent(
+    """
+    import sys
+    from patchlog.log.sql import SqlLogStore
+    from patchlog.patch import canonical
+    from patchlog.model import Add
+
+    url, name, who, count = sys.argv[1:]
+    log = SqlLogStore(url).log(name)
+    print("ready", flush=True)
+    sys.stdin.readline()
+    for i in range(int(count)):
+        answer = log.append([canonical([Add(f"<http://example.org/{who}-{i}>", "<p>", '"v"', "")])])
+        print(answer.version, answer.id, flush=True)
+    """
+)
+
+
+def start_appender(url, who, count):
+    return subprocess.Popen(
+        [sys.executable, "-c", APPENDER, url, "people", who, str(count)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def go(appender):
+    assert appender.stdout.readline() == "ready\n"
+    appender.stdin.write("\n")
+    appender.stdin.flush()
+
+
+def acknowledged(lines):
+    whole = [line.split() for line in lines if line.endswith("\n")]
+    return {int(version): id for version, id in whole}
+
+
+def chunk_rows(store, table=PATCH_CHUNK):
+    with store.database.reading() as connection:
+        return connection.execute(text(f"SELECT count(*) FROM {table.name}")).scalar()
+
+
+# Durability
+
+
+def test_many_appends_share_a_commit(sql_store, sql_log, patches):
+    commits = []
+    event.listen(sql_store.database._engine, "commit", lambda connection: commits.append(is_writing(connection)))
+
+    def is_writing(connection):
+        return connection.get_execution_options().get("patchlog_writes", False)
+
+    sent = [patches.one(f"s{i}") for i in range(200)]
+
+    with ThreadPoolExecutor(20) as threads:
+        list(threads.map(sql_log.append, sent))
+
+    assert sql_log.head().version == 200
+    assert sum(commits) < 100
+
+
+def test_commits_of_sqlite_wait_for_the_disk(tmp_path):
+    database = Database(f"sqlite:///{tmp_path}/log.db")
+
+    with database.writing() as connection:
+        settings = {
+            name: connection.exec_driver_sql(f"PRAGMA {name}").scalar()
+            for name in ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
+        }
+
+    assert settings == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "busy_timeout": 30_000}
+    database.close()
+
+
+def test_commits_of_postgresql_wait_for_the_disk(postgresql_url):
+    database = Database(postgresql_url)
+
+    with database.writing() as connection:
+        settings = {
+            name: connection.exec_driver_sql(f"SHOW {name}").scalar()
+            for name in ("fsync", "synchronous_commit", "lock_timeout")
+        }
+
+    assert settings == {"fsync": "on", "synchronous_commit": "on", "lock_timeout": "30s"}
+    database.close()
+
+
+def test_what_was_acknowledged_survives_a_kill(tmp_path):
+    """A bounded slice: PATCHLOG_KILLS says how many times."""
+    url = f"sqlite:///{tmp_path}/log.db"
+    store = SqlLogStore(url)
+    store.create("people")
+    store.close()
+    known = {}
+
+    for kill in range(int(os.environ.get("PATCHLOG_KILLS", "4"))):
+        appender = start_appender(url, f"k{kill}", 1_000_000)
+        go(appender)
+        time.sleep(random.uniform(0.05, 0.4))
+        appender.send_signal(signal.SIGKILL)
+        known |= acknowledged(appender.communicate()[0].splitlines(keepends=True))
+
+        store = SqlLogStore(url)
+        log = store.log("people")
+        found = {logged.record.version: logged.record.id for logged in log.read()}
+        assert known.items() <= found.items()
+        assert list(found) == list(range(1, len(found) + 1))
+        assert log.verify().is_sound
+        store.close()
+
+    assert known
+
+
+def test_what_was_acknowledged_survives_the_end_of_the_server(postgresql_server, patches):
+    url = postgresql_server.new_database()
+    migrate_at(url)
+    store = SqlLogStore(url)
+    store.create("people")
+    log = store.log("people")
+    answers = [log.append(patches.one(f"s{i}")) for i in range(20)]
+
+    postgresql_server.restart()
+
+    found = {logged.record.version: logged.record.id for logged in log.read()}
+    assert found == {answer.version: answer.id for answer in answers}
+    assert log.append(patches.one()).version == 21
+    assert log.wait_for(21, 5).version == 21
+    assert log.verify().is_sound
+    store.close()
+
+
+def test_database_that_is_full_says_so_and_recovers(tmp_path, patches):
+    store = SqlLogStore(f"sqlite:///{tmp_path}/log.db")
+    store.create("people")
+    log = store.log("people")
+    event.listen(
+        store.database._engine,
+        "begin",
+        lambda connection: connection.exec_driver_sql(f"PRAGMA max_page_count = {pages}"),
+    )
+    pages = 100
+
+    with pytest.raises(StorageFull) as raised:
+        list(map(log.append, (patches.one(f"s{i}", values=[f'"{"x" * 5000}"']) for i in range(1000))))
+    head = log.head().version
+    pages = 1_000_000
+
+    assert raised.value.is_transient
+    assert log.append(patches.one()).version == head + 1
+    assert log.verify().is_sound
+    store.close()
+
+
+# Several processes
+
+
+@pytest.mark.slow
+def test_processes_on_one_database_give_versions_without_gaps(sql_backend, sql_log):
+    processes, each = 3, 40
+    appenders = [start_appender(sql_backend.url, f"p{i}", each) for i in range(processes)]
+    for appender in appenders:
+        go(appender)
+
+    seen = []
+    while len(seen) < processes * each:
+        assert sql_log.wait_for(len(seen) + 1, 30).version > len(seen)
+        seen += [(logged.record.version, logged.record.id) for logged in sql_log.read(len(seen))]
+
+    answers = {}
+    for appender in appenders:
+        answers |= acknowledged(appender.communicate(timeout=30)[0].splitlines(keepends=True))
+    assert [version for version, _ in seen] == list(range(1, processes * each + 1))
+    assert dict(seen) == answers
+    assert sql_log.verify().is_sound
+
+
+def test_append_by_another_store_wakes_those_who_wait(sql_backend, sql_log, patches):
+    """PostgreSQL tells at once; SQLite is asked each second."""
+    other = sql_backend.open().log("people")
+    with ThreadPoolExecutor() as threads:
+        waiting = threads.submit(other.wait_for, 1, 30)
+        time.sleep(0.3)
+        begun = time.monotonic()
+
+        sql_log.append(patches.one())
+
+        assert waiting.result(30).version == 1
+    assert time.monotonic() - begun < (0.5 if sql_backend.kind == "postgresql" else 3)
+
+
+# Uploads
+
+
+def test_upload_that_was_discarded_leaves_no_chunk(sql_store, sql_log, patches):
+    [data] = patches.one(values=[f'"{i}{"x" * 4000}"' for i in range(1000)])
+    with sql_log.stage() as upload:
+        upload.write(data)
+        during = chunk_rows(sql_store)
+
+    assert during > 2
+    assert chunk_rows(sql_store) == chunk_rows(sql_store, STAGE) == 0
+
+
+def test_large_retry_leaves_no_second_copy(sql_store, sql_log, patches):
+    sent = patches.one(id=patches.A, values=[f'"{i}{"x" * 4000}"' for i in range(1000)])
+    sql_log.append(sent)
+    rows = chunk_rows(sql_store)
+
+    assert sql_log.append(sent).is_retry
+
+    assert (chunk_rows(sql_store), chunk_rows(sql_store, STAGE)) == (rows, 0)
+
+
+def test_rest_of_an_upload_that_was_cut_off_is_swept(sql_backend, sql_store, sql_log, patches):
+    upload = sql_log.stage()
+    upload.write(*patches.one(values=[f'"{i}{"x" * 4000}"' for i in range(1000)]))
+    with sql_store.database.writing() as connection:
+        connection.execute(text("UPDATE stage SET begun_ms = 0"))
+
+    again = sql_backend.open()
+
+    assert chunk_rows(again) == chunk_rows(again, STAGE) == 0
+    with pytest.raises(UsageError, match="swept"):
+        upload.append()
+    assert again.log("people").append(patches.one()).version == 1
+
+
+def test_log_that_is_deleted_during_an_upload_is_not_found(sql_store, sql_log, patches):
+    upload = sql_log.stage()
+    upload.write(*patches.one(values=[f'"{i}{"x" * 4000}"' for i in range(1000)]))
+    sql_store.delete("people")
+
+    with pytest.raises(LogNotFound):
+        upload.append()
+    with pytest.raises(LogNotFound):
+        upload.write(*patches.one(values=[f'"{i}{"x" * 4000}"' for i in range(1000)]))
+    assert chunk_rows(sql_store) == 0
+
+
+@pytest.mark.slow
+def test_memory_is_bounded_whatever_the_size_of_a_patch(tmp_path):
+    """64 MiB here; the bound does not depend on it."""
+    code = textwrap.dedent(
+        f"""
+        import resource
+        from patchlog.log.sql import SqlLogStore
+        store = SqlLogStore("sqlite:///{tmp_path}/log.db")
+        store.create("people")
+        log = store.log("people")
+        log.append([b'A <s> <p> <o> .'], format="rdf-patch")
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        line = b'A <http://example.org/s%d> <http://example.org/p> "%d' + b"x" * 4096 + b'" .\\n'
+        rows = (line % (i, i) for i in range(16384))
+        print(log.append(rows, format="rdf-patch").bytes)
+        print(sum(len(chunk) for logged in log.read() for chunk in logged.chunks))
+        assert log.verify().is_sound
+        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+        """
+    )
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stderr
+    appended, read, growth = map(int, done.stdout.split())
+    assert read > appended > 64 << 20
+    assert growth < 40 << 10
+
+
+# Tampering and damage
+
+
+@pytest.fixture
+def three(sql_log, patches):
+    for id in (patches.A, patches.B, patches.C):
+        sql_log.append(patches.one(id, id=id))
+    return sql_log
+
+
+@pytest.mark.parametrize(
+    ("change", "first_bad"),
+    [
+        ("DELETE FROM patch WHERE version = 2", 2),
+        ("DELETE FROM patch WHERE version = 3", 3),
+        ("DELETE FROM patch_chunk WHERE body = 2", 2),
+        ("UPDATE patch_chunk SET body = -body WHERE body < 3", 1),
+        ("UPDATE patch SET prev = id WHERE version = 2", 2),
+        ("UPDATE patch SET chain_hash = content_hash WHERE version = 2", 2),
+        ("UPDATE patch SET content_hash = body_hash WHERE version = 2", 2),
+        ("UPDATE patch SET body_hash = content_hash WHERE version = 2", 2),
+        ("UPDATE patch SET body = 1 WHERE version = 2", 2),
+        ("UPDATE patch SET bytes = bytes + 1 WHERE version = 3", 3),
+        ("UPDATE patch SET id = prev WHERE version = 3", None),
+        ("UPDATE log SET head_hash = head_id", 3),
+        ("UPDATE log SET head_version = 4", 4),
+    ],
+)
+def test_tampering_is_found_at_the_first_bad_version(sql_store, three, change, first_bad):
+    try:
+        with sql_store.database.writing() as connection:
+            connection.execute(text(change))
+    except StorageError:
+        assert first_bad is None  # the database itself does not allow it
+        return
+
+    verification = three.verify()
+
+    assert (verification.is_sound, verification.first_bad_version) == (False, first_bad)
+    assert verification.checked <= first_bad
+    assert verification.reason
+
+
+def test_every_flipped_bit_of_a_patch_is_found(sql_store, three):
+    with sql_store.database.reading() as connection:
+        original = connection.execute(text("SELECT bytes FROM patch_chunk WHERE body = 2")).scalar()
+    random.seed(1)
+    for _ in range(30):
+        flipped = bytearray(original)
+        flipped[random.randrange(len(flipped))] ^= 1 << random.randrange(8)
+        with sql_store.database.writing() as connection:
+            connection.execute(text("UPDATE patch_chunk SET bytes = :bytes WHERE body = 2"), {"bytes": bytes(flipped)})
+
+        assert three.verify().first_bad_version == 2
+
+
+def test_bytes_that_are_missing_are_not_passed_over_in_silence(sql_store, three):
+    with sql_store.database.writing() as connection:
+        connection.execute(text("DELETE FROM patch_chunk WHERE body = 2"))
+
+    with pytest.raises(StorageError, match="version 2 are missing"):
+        [list(logged.chunks) for logged in three.read()]
+
+
+@pytest.mark.slow
+def test_torn_database_is_a_clean_prefix_or_found(tmp_path, patches):
+    """Each copy is cut, or has a byte flipped, somewhere: never does it answer with something else."""
+    store = SqlLogStore(f"sqlite:///{tmp_path}/log.db")
+    store.create("people")
+    for i in range(30):
+        store.log("people").append(patches.one(f"s{i}"))
+    expected = [logged.record for logged in store.log("people").read()]
+    random.seed(2)
+    found = 0
+    for attempt in range(40):
+        copy = tmp_path / f"copy{attempt}"
+        copy.mkdir()
+        for name in ("log.db", "log.db-wal"):
+            shutil.copy(tmp_path / name, copy / name)
+        damaged = copy / random.choice(["log.db", "log.db-wal"])
+        data = bytearray(damaged.read_bytes())
+        if data and random.random() < 0.5:
+            data[random.randrange(len(data))] ^= 0xFF
+        elif data:
+            del data[random.randrange(len(data)) :]
+        damaged.write_bytes(data)
+
+        found += not is_clean_prefix(copy / "log.db", expected)
+        shutil.rmtree(copy)
+    store.close()
+
+    assert found < 40
+
+
+def is_clean_prefix(path, expected):
+    """Whether a database answers as it would have at some time; anything else has to be an error."""
+    try:
+        store = SqlLogStore(f"sqlite:///{path}")
+    except PatchLogError:
+        return False
+    try:
+        log = store.log("people")
+        if not log.verify().is_sound:
+            return False
+        records = [logged.record for logged in log.read()]
+    except PatchLogError:
+        return False
+    finally:
+        store.close()
+    assert records == expected[: len(records)]
+    return True
+
+
+# Migrations
+
+
+def migrate_at(url):
+    database = Database(url)
+    migrate(database)
+    database.close()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def empty_database(request, tmp_path):
+    if request.param == "sqlite":
+        url = f"sqlite:///{tmp_path}/empty.db"
+    else:
+        url = request.getfixturevalue("postgresql_server").new_database()
+    database = Database(url)
+    yield database
+    database.close()
+
+
+def test_migrations_make_the_tables_that_the_code_knows(empty_database):
+    migrate(empty_database)
+
+    with alembic_on(empty_database) as config:
+        command.check(config)
+    assert current_revision(empty_database) == REVISION
+
+
+def test_migrations_go_down_and_up_again(empty_database):
+    migrate(empty_database)
+    with alembic_on(empty_database) as config:
+        command.downgrade(config, "base")
+    left = tables(empty_database)
+
+    migrate(empty_database)
+
+    assert left <= {"alembic_version", "sqlite_sequence"}
+    assert set(METADATA.tables) <= tables(empty_database)
+
+
+def tables(database):
+    from sqlalchemy import inspect
+
+    with database.reading() as connection:
+        return set(inspect(connection).get_table_names())
+
+
+def test_processes_may_migrate_at_once(empty_database):
+    databases = [Database(empty_database.url.render_as_string(hide_password=False)) for _ in range(3)]
+
+    with ThreadPoolExecutor() as threads:
+        list(threads.map(migrate, databases))
+
+    check_migrated(empty_database)
+    for database in databases:
+        database.close()
+
+
+def test_database_that_is_not_migrated_is_refused(postgresql_server):
+    with pytest.raises(StorageError, match="migrate it") as raised:
+        SqlLogStore(postgresql_server.new_database())
+
+    assert not raised.value.is_transient
+
+
+def test_database_of_a_newer_release_is_refused(tmp_path):
+    url = f"sqlite:///{tmp_path}/log.db"
+    SqlLogStore(url).close()
+    with sqlite3.connect(tmp_path / "log.db") as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    connection.close()
+
+    with pytest.raises(StorageError, match="9999"):
+        SqlLogStore(url)
+
+
+def test_server_that_is_not_there_is_a_transient_error(tmp_path):
+    with pytest.raises(StorageError) as raised:
+        SqlLogStore(f"postgresql+psycopg://nobody@/none?host={tmp_path}")
+
+    assert raised.value.is_transient
+
+
+def test_closed_store_takes_no_more(sql_store, sql_log, patches):
+    upload = sql_log.stage()
+    upload.write(*patches.one())
+    sql_store.close()
+    sql_store.close()
+
+    with pytest.raises(StorageError, match="closed"):
+        upload.append()

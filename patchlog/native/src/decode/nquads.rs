@@ -325,9 +325,6 @@ impl<S: Sink> NQuadsReader<S> {
         if !matches!(cursor.peek(), None | Some(b'#')) {
             return Err(invalid_syntax("something follows the statement on its line"));
         }
-        if count == 3 {
-            self.last.clear(Place::Graph);
-        }
         sink.statement(Action::Add, count == 4)
     }
 

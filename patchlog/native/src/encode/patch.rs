@@ -221,9 +221,7 @@ impl PatchWriter {
     fn check_graph(&mut self, has_graph: bool) -> Result<bool> {
         let is_quads = self.statement_type == StatementType::Quads;
         let terms = self.terms()?;
-        if !has_graph {
-            terms.set_default_graph();
-        }
+        terms.use_graph(has_graph);
         if !is_quads && !terms.is_default_graph() {
             return Err(invalid_term(
                 "a stream of triples cannot hold an operation in a named graph",
@@ -280,7 +278,7 @@ impl Sink for PatchWriter {
             return Ok(());
         };
         if is_first {
-            terms.forget_repeat(Place::Graph);
+            terms.forget_graph();
             self.wrote_namespace = true;
         }
         terms.begin_row();

@@ -75,7 +75,7 @@ impl RdfWriter {
             self.frames.push_row(5, b"");
             self.graph_is_open = false;
             if let Some(terms) = &mut self.terms {
-                terms.forget_repeat(Place::Graph);
+                terms.forget_graph();
             }
         }
     }
@@ -245,9 +245,7 @@ impl Sink for RdfWriter {
         }
         let physical = self.physical;
         let terms = self.terms()?;
-        if !has_graph {
-            terms.set_default_graph();
-        }
+        terms.use_graph(has_graph);
         if physical == Physical::Triples && !terms.is_default_graph() {
             return Err(invalid_term(
                 "a stream of triples cannot hold a statement in a named graph",
@@ -300,6 +298,7 @@ impl Sink for RdfWriter {
     fn graph_start(&mut self) -> Result<()> {
         if self.physical == Physical::Graphs && !self.is_muted {
             self.close_graph();
+            self.terms()?.use_graph(true);
             self.open_graph()?;
         }
         Ok(())

@@ -153,6 +153,9 @@ pub struct TermWriter {
     generalized: bool,
     rdf_star: bool,
     entry: Vec<u8>,
+    row_has_graph: bool,
+    /// The graph that was written last is the default graph.
+    default_graph_is_written: bool,
 }
 
 impl TermWriter {
@@ -179,6 +182,8 @@ impl TermWriter {
             generalized: options.generalized,
             rdf_star: options.rdf_star,
             entry: Vec::new(),
+            row_has_graph: false,
+            default_graph_is_written: false,
         }
     }
 
@@ -196,10 +201,12 @@ impl TermWriter {
         for register in &mut self.registers {
             register.is_written = false;
         }
+        self.default_graph_is_written = false;
     }
 
-    pub fn forget_repeat(&mut self, place: Place) {
-        self.registers[place as usize].is_written = false;
+    pub fn forget_graph(&mut self) {
+        self.registers[Place::Graph as usize].is_written = false;
+        self.default_graph_is_written = false;
     }
 
     pub fn begin_row(&mut self) {
@@ -296,20 +303,26 @@ impl TermWriter {
     }
 
     pub fn set_default_graph(&mut self) {
-        let register = &mut self.registers[Place::Graph as usize];
-        if register.kind != Kind::DefaultGraph {
-            register.kind = Kind::DefaultGraph;
-            register.is_written = false;
-        }
+        self.registers[Place::Graph as usize].kind = Kind::DefaultGraph;
+    }
+
+    /// Whether the row being written takes its graph from the register. One without a graph is in the default graph, and
+    /// leaves the register as it is: the source may repeat it later.
+    pub fn use_graph(&mut self, has_graph: bool) {
+        self.row_has_graph = has_graph;
     }
 
     pub fn is_default_graph(&self) -> bool {
-        self.registers[Place::Graph as usize].kind == Kind::DefaultGraph
+        !self.row_has_graph || self.registers[Place::Graph as usize].kind == Kind::DefaultGraph
     }
 
-    /// Whether the graph register still holds what was written last.
+    /// Whether the graph of the row being written is the one that was written last.
     pub fn is_graph_written(&self) -> bool {
-        self.registers[Place::Graph as usize].is_written
+        if self.is_default_graph() {
+            self.default_graph_is_written
+        } else {
+            self.registers[Place::Graph as usize].is_written
+        }
     }
 
     #[cold]
@@ -339,10 +352,16 @@ impl TermWriter {
     /// Write the graph, unless it repeats. `base` is the number before the first of the four fields of the graph.
     #[inline(always)]
     pub fn write_graph(&mut self, base: u32, out: &mut Vec<u8>, frames: &mut Frames) -> Result<()> {
-        if !self.registers[Place::Graph as usize].is_written {
-            self.write_register(Place::Graph, base, out, frames)?;
+        if self.is_graph_written() {
+            return Ok(());
         }
-        Ok(())
+        self.default_graph_is_written = self.is_default_graph();
+        if self.default_graph_is_written {
+            self.registers[Place::Graph as usize].is_written = false;
+            put_bytes(out, base + 3, b"");
+            return Ok(());
+        }
+        self.write_register(Place::Graph, base, out, frames)
     }
 
     /// Write the value of a header (`base` 1) or the content of a namespace's IRI.
@@ -425,8 +444,9 @@ impl TermWriter {
                 result?;
                 put_bytes(out, base + 4, &content);
             }
-            Kind::DefaultGraph => put_bytes(out, base + 3, b""),
-            Kind::Unset => return Err(invalid_term(format!("a statement has no {}", place.word()))),
+            Kind::Unset | Kind::DefaultGraph => {
+                return Err(invalid_term(format!("a statement has no {}", place.word())));
+            }
         }
         Ok(())
     }

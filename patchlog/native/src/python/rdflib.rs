@@ -438,9 +438,6 @@ impl EncoderState {
         for (place, term) in STATEMENT_PLACES.into_iter().zip(statement.iter_borrowed()) {
             self.set(&term, place)?;
         }
-        if count == 3 {
-            self.last[3] = None;
-        }
         self.writer.statement(Action::Add, count == 4)
     }
 }

@@ -11,6 +11,7 @@ entries of the header frame alone. docs/protocol.md, "The stored patch".
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final
 
 from patchlog.codec.frame_writer import FrameWriter
@@ -37,6 +38,8 @@ ID: Final = "id"
 PREV: Final = "prev"
 
 _HEADER_FRAME_ENTRIES: Final = Tables(names=2, prefixes=1, datatypes=0)
+_ANY_ID: Final = "00000000-0000-0000-0000-000000000001"
+_ANY_PREV: Final = "00000000-0000-0000-0000-000000000002"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +62,25 @@ def stored_options(*, rdf_star: bool = True, generalized_statements: bool = True
 
 def header_frame(patch_id: PatchId, prev: PatchId | None, options: PatchOptions) -> bytes:
     """The frame that a stored patch begins with."""
+    # All ids are equally long, so all frames are alike around them.
+    before, *rest = _header_frame_parts(options, has_prev=prev is not None)
+    ids = (patch_id,) if prev is None else (patch_id, prev)
+    return before + b"".join(part for id, after in zip(ids, rest, strict=True) for part in (id.encode(), after))
+
+
+@lru_cache(maxsize=16)
+def _header_frame_parts(options: PatchOptions, *, has_prev: bool) -> tuple[bytes, ...]:
+    """What stands in a header frame before, between and after the ids."""
     frames = FrameWriter(rows_per_frame=0)
     rows = OperationWriter(options, frames, begins_explicitly=True)
-    rows.write(Header(ID, patch_id_term(patch_id)))
-    if prev is None:
-        frames.add(PATCH_LOOKUPS.name.row(b""))
+    rows.write(Header(ID, patch_id_term(_ANY_ID)))
+    if has_prev:
+        rows.write(Header(PREV, patch_id_term(_ANY_PREV)))
     else:
-        rows.write(Header(PREV, patch_id_term(prev)))
+        frames.add(PATCH_LOOKUPS.name.row(b""))
     frames.end_frame()
-    return frames.take()
+    before, _, after = frames.take().partition(_ANY_ID.encode())
+    return (before, *after.split(_ANY_PREV.encode()))
 
 
 class PatchIngest:

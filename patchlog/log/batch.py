@@ -25,6 +25,28 @@ __all__ = ["Batch", "LockedLog"]
 _MOST_IDS: Final = 1000
 """In one query; SQLite allows 32,766 parameters."""
 
+# Built once: SQLAlchemy takes as long to build a statement as SQLite to run it.
+_LOCK_LOGS: Final = (
+    select(
+        LOG.c.key,
+        LOG.c.name,
+        LOG.c.rdf_star,
+        LOG.c.generalized_statements,
+        LOG.c.head_version,
+        LOG.c.head_id,
+        LOG.c.head_hash,
+        LOG.c.head_ms,
+    )
+    .where(LOG.c.name.in_(bindparam("names", expanding=True)))
+    .order_by(LOG.c.key)
+    # NO KEY: staged chunks, which refer to the row, need not wait for it.
+    .with_for_update(key_share=True)
+)
+_KNOWN_PATCHES: Final = select(
+    PATCH.c.id, PATCH.c.version, PATCH.c.prev, PATCH.c.body_hash, PATCH.c.bytes, PATCH.c.operations
+).where(PATCH.c.log == bindparam("log"), PATCH.c.id.in_(bindparam("ids", expanding=True)))
+_INSERT_PATCH: Final = insert(PATCH)
+_INSERT_CHUNK: Final = insert(PATCH_CHUNK)
 _UPDATE_LOG: Final = (
     update(LOG)
     .where(LOG.c.key == bindparam("b_log"))
@@ -77,13 +99,7 @@ class Batch:
         wanted = set(names) - self._logs.keys()
         if not wanted:
             return
-        rows = self._connection.execute(
-            select(LOG)
-            .where(LOG.c.name.in_(sorted(wanted)))
-            .order_by(LOG.c.key)
-            # NO KEY: staged chunks, which refer to the row, need not wait for it.
-            .with_for_update(key_share=True)
-        )
+        rows = self._connection.execute(_LOCK_LOGS, {"names": sorted(wanted)})
         for row in rows:
             self._logs[row.name] = LockedLog(row.key, row.name, options_of(row), head_of(row))
 
@@ -104,14 +120,8 @@ class Batch:
         unknown = sorted(set(ids) - log.asked)
         log.asked |= set(unknown)
         for start in range(0, len(unknown), _MOST_IDS):
-            rows = self._connection.execute(
-                select(
-                    PATCH.c.id, PATCH.c.version, PATCH.c.prev, PATCH.c.body_hash, PATCH.c.bytes, PATCH.c.operations
-                ).where(
-                    PATCH.c.log == log.key,
-                    PATCH.c.id.in_([id_bytes(patch_id) for patch_id in unknown[start : start + _MOST_IDS]]),
-                )
-            )
+            some = [id_bytes(patch_id) for patch_id in unknown[start : start + _MOST_IDS]]
+            rows = self._connection.execute(_KNOWN_PATCHES, {"log": log.key, "ids": some})
             for row in rows:
                 log.known[str(UUID(bytes=row.id))] = KnownPatch(
                     row.version, id_text(row.prev), row.body_hash, row.bytes, row.operations
@@ -150,9 +160,9 @@ class Batch:
         """Write what waits."""
         if not self._patches:
             return
-        self._connection.execute(insert(PATCH), self._patches)
+        self._connection.execute(_INSERT_PATCH, self._patches)
         if self._chunks:
-            self._connection.execute(insert(PATCH_CHUNK), self._chunks)
+            self._connection.execute(_INSERT_CHUNK, self._chunks)
         grown = [log for log in self._logs.values() if log.bytes]
         self._connection.execute(_UPDATE_LOG, [self._log_row(log) for log in grown])
         for log in grown:

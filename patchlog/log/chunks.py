@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-from sqlalchemy import Row, and_, select
+from sqlalchemy import and_, select
 
 from patchlog.log.database import Database
 from patchlog.log.records import LoggedPatch
-from patchlog.log.rows import record_of
+from patchlog.log.rows import AnyRow, record_of
 from patchlog.log.tables import PATCH, PATCH_CHUNK
 
 __all__ = ["StoredBody", "logged_patches"]
@@ -69,9 +69,9 @@ def logged_patches(database: Database, log: int, versions: range) -> Iterator[Lo
         after = rows[-1].version
 
 
-def _grouped(rows: Iterable[Row[Any]]) -> Iterator[list[Row[Any]]]:
+def _grouped(rows: Iterable[AnyRow]) -> Iterator[list[AnyRow]]:
     """Cut into groups whose bytes may be in memory together; a row of more bytes than that is a group of its own."""
-    group: list[Row[Any]] = []
+    group: list[AnyRow] = []
     size = 0
     for row in rows:
         if group and size + row.bytes > _MOST_BYTES:
@@ -83,7 +83,7 @@ def _grouped(rows: Iterable[Row[Any]]) -> Iterator[list[Row[Any]]]:
         yield group
 
 
-def _fetched(database: Database, log: int, group: list[Row[Any]]) -> Iterator[LoggedPatch]:
+def _fetched(database: Database, log: int, group: list[AnyRow]) -> Iterator[LoggedPatch]:
     chunks: dict[int, list[bytes]] = {row.version: [] for row in group}
     with database.reading() as connection:
         rows = connection.execute(

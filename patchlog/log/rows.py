@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import Any, TypeAlias
 from uuid import UUID
 
 from sqlalchemy import Row
@@ -12,6 +12,7 @@ from patchlog.codec.patch_ids import PatchId
 from patchlog.log.records import Head, LogDescription, LogOptions, PatchRecord, time_of
 
 __all__ = [
+    "AnyRow",
     "description_of",
     "head_of",
     "id_bytes",
@@ -21,6 +22,9 @@ __all__ = [
     "patch_row",
     "record_of",
 ]
+
+
+AnyRow: TypeAlias = Row[*tuple[Any, ...]]
 
 
 def id_bytes(text: str) -> bytes:
@@ -38,18 +42,18 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def options_of(row: Row[Any]) -> LogOptions:
+def options_of(row: AnyRow) -> LogOptions:
     """The options of a log, from its row."""
     return LogOptions(rdf_star=row.rdf_star, generalized_statements=row.generalized_statements)
 
 
-def head_of(row: Row[Any]) -> Head:
+def head_of(row: AnyRow) -> Head:
     """The head of a log, from its row."""
     head_time = None if row.head_ms is None else time_of(row.head_ms)
     return Head(row.head_version, id_text(row.head_id), row.head_hash, head_time)
 
 
-def description_of(row: Row[Any]) -> LogDescription:
+def description_of(row: AnyRow) -> LogDescription:
     """The description of a log, from its row."""
     return LogDescription(
         name=row.name,
@@ -63,7 +67,7 @@ def description_of(row: Row[Any]) -> LogDescription:
     )
 
 
-def record_of(row: Row[Any]) -> PatchRecord:
+def record_of(row: AnyRow) -> PatchRecord:
     """The record of a patch, from its row."""
     return PatchRecord(
         version=row.version,

@@ -6,9 +6,9 @@ import time
 import uuid
 from collections.abc import Iterable, Iterator
 from threading import Lock
-from typing import Any, Final
+from typing import Final
 
-from sqlalchemy import Row, delete, select
+from sqlalchemy import bindparam, delete, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from patchlog.codec.ingest import header_frame
@@ -34,10 +34,11 @@ from patchlog.log.records import (
     Verification,
     check_log_name,
 )
-from patchlog.log.rows import description_of, head_of, id_bytes, options_of, record_of
+from patchlog.log.rows import AnyRow, description_of, head_of, id_bytes, options_of, record_of
 from patchlog.log.sql_append import StagedAppend
 from patchlog.log.sql_spool import SqlSpool, sweep_stages
 from patchlog.log.sql_truncate import truncate_some
+from patchlog.log.staging import Staging
 from patchlog.log.succession import (
     LoggedContent,
     head_after,
@@ -51,6 +52,8 @@ from patchlog.log.writer import Job, Writer
 
 __all__ = ["SqlLogStore", "SqlPatchLog"]
 
+_LOG_BY_NAME: Final = select(LOG).where(LOG.c.name == bindparam("wanted"))
+
 _POLL_SECONDS: Final = 1.0
 """How long another process can change a log without being heard of: SQLite tells nobody, and a listener may be down."""
 
@@ -63,6 +66,7 @@ class SqlLogStore:
         self.database: Final = _opened(url)
         self.wakeups: Final = Wakeups()
         self.writer: Final = Writer(self.database, self.wakeups)
+        self._options: dict[str, LogOptions] = {}
         self._listening = Lock()
         self._listener: Listener | None = None
         self.writer.do(Job(sweep_stages))
@@ -117,6 +121,7 @@ class SqlLogStore:
             batch.changed.add(name)
 
         self.writer.do(Job(run))
+        self.forget(name)
 
     def close(self) -> None:
         """Finish what is being written, and close all connections."""
@@ -131,17 +136,23 @@ class SqlLogStore:
             if self._listener is None and not self.database.is_sqlite:
                 self._listener = Listener(self.database, self.wakeups)
 
-    def row(self, name: str) -> Row[Any]:
+    def row(self, name: str) -> AnyRow:
         """The row of a log."""
         with self.database.reading() as connection:
-            row = connection.execute(select(LOG).where(LOG.c.name == name)).first()
+            row = connection.execute(_LOG_BY_NAME, {"wanted": name}).first()
         if row is None:
             raise LogNotFound(f"there is no log {name!r}")
         return row
 
     def options(self, name: str) -> LogOptions:
-        """The options of a log."""
-        return options_of(self.row(name))
+        """The options of a log, as they were when they were asked for; who appends compares them under the lock."""
+        if name not in self._options:
+            self._options[name] = options_of(self.row(name))
+        return self._options[name]
+
+    def forget(self, name: str) -> None:
+        """Ask for the options of a log anew next time."""
+        self._options.pop(name, None)
 
 
 def _opened(url: str) -> Database:
@@ -181,9 +192,7 @@ class SqlPatchLog:
         return LocalUpload(
             format,
             options.patch_options,
-            lambda staging, expected_head: StagedAppend(self._name, options, staging, spool, expected_head).run(
-                self._store.writer, self.head
-            ),
+            lambda staging, expected_head: self._place(staging, spool, options, expected_head),
             spool=spool,
             limits=self._store.limits,
         )
@@ -247,6 +256,14 @@ class SqlPatchLog:
             if head.version >= version or left <= 0:
                 return head
             self._store.wakeups.wait(self._name, ticket, min(left, _POLL_SECONDS))
+
+    def _place(self, staging: Staging, spool: SqlSpool, options: LogOptions, expected_head: ExpectedHead) -> Appended:
+        append = StagedAppend(self._name, options, staging, spool, expected_head)
+        try:
+            return append.run(self._store.writer, self.head)
+        except LogNotFound:
+            self._store.forget(self._name)
+            raise
 
     def _read(self, log: int, versions: range) -> Iterator[LoggedPatch]:
         for logged in logged_patches(self._store.database, log, versions):

@@ -18,6 +18,7 @@ from sqlalchemy import event, text
 from patchlog.errors import LogNotFound, PatchLogError, StorageError, StorageFull, UsageError
 from patchlog.log.database import Database
 from patchlog.log.migration import alembic_on, check_migrated, current_revision, migrate
+from patchlog.log.records import LogOptions
 from patchlog.log.sql import SqlLogStore
 from patchlog.log.tables import METADATA, PATCH_CHUNK, REVISION, STAGE
 
@@ -494,3 +495,14 @@ def test_closed_store_takes_no_more(sql_store, sql_log, patches):
 
     with pytest.raises(StorageError, match="closed"):
         upload.append()
+
+
+def test_log_that_another_process_has_replaced_is_found_again(sql_backend, sql_log, patches):
+    sql_log.append(patches.one())
+    other = sql_backend.open()
+    other.delete("people")
+    other.create("people", LogOptions(rdf_star=False))
+
+    with pytest.raises(LogNotFound, match="replaced"):
+        sql_log.append(patches.one())
+    assert sql_log.append(patches.one()).version == 1

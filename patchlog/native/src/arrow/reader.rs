@@ -195,14 +195,35 @@ impl<'a> StringColumn<'a> {
     }
 }
 
-/// A column of terms: what the sink made of each value of its dictionary is kept for the batch.
+/// What is known of a value of a dictionary.
+enum Known<I> {
+    Nothing,
+    /// Met once: most values are met no more often, and then nothing is kept for them.
+    Met,
+    Iri(I),
+}
+
+/// A column of terms: what the sink made of the values of its dictionary is kept for the batch.
 struct TermColumn<'a, S: Sink> {
     strings: StringColumn<'a>,
-    iris: Vec<Option<S::Iri>>,
+    known: Vec<Known<S::Iri>>,
     last: Option<usize>,
 }
 
 impl<'a, S: Sink> TermColumn<'a, S> {
+    fn new(strings: StringColumn<'a>) -> Self {
+        let values = strings
+            .dictionary
+            .map_or(0, |(_, values, _)| values.length as usize);
+        TermColumn {
+            strings,
+            known: (0..values).map(|_| Known::Nothing).collect(),
+            last: None,
+        }
+    }
+
+    /// Set the register of a place from a row; false where the row is null.
+    #[inline(always)]
     fn set(&mut self, row: usize, place: Place, datatypes: &mut Datatypes<S>, sink: &mut S) -> Result<bool> {
         let Some((index_type, _, _)) = self.strings.dictionary else {
             let Some(text) = self.strings.at(row)? else {
@@ -217,24 +238,42 @@ impl<'a, S: Sink> TermColumn<'a, S> {
         if self.last == Some(index) {
             return Ok(true);
         }
-        if let Some(Some(iri)) = self.iris.get(index) {
+        if let Some(Known::Iri(iri)) = self.known.get(index) {
             sink.iri(place, iri)?;
-        } else {
-            let Some(text) = self.strings.at(row)? else {
-                return Ok(false);
-            };
-            if let (true, Parsed::Iri(iri)) = (text.starts_with('<'), parse_canonical(text)?) {
-                let made = sink.make_iri(place, "", &iri)?;
-                sink.iri(place, &made)?;
-                if index >= self.iris.len() {
-                    self.iris.resize_with(index + 1, || None);
-                }
-                self.iris[index] = Some(made);
-            } else {
-                set_term(text, place, datatypes, sink)?;
-            }
+        } else if !self.set_value(index, row, place, datatypes, sink)? {
+            return Ok(false);
         }
         self.last = Some(index);
+        Ok(true)
+    }
+
+    fn set_value(
+        &mut self,
+        index: usize,
+        row: usize,
+        place: Place,
+        datatypes: &mut Datatypes<S>,
+        sink: &mut S,
+    ) -> Result<bool> {
+        let Some(text) = self.strings.at(row)? else {
+            return Ok(false);
+        };
+        if !text.starts_with('<') {
+            set_term(text, place, datatypes, sink)?;
+            return Ok(true);
+        }
+        match (parse_canonical(text)?, &self.known[index]) {
+            (Parsed::Iri(iri), Known::Met) => {
+                let made = sink.make_iri(place, "", &iri)?;
+                sink.iri(place, &made)?;
+                self.known[index] = Known::Iri(made);
+            }
+            (Parsed::Iri(iri), _) => {
+                sink.plain_iri(place, &iri)?;
+                self.known[index] = Known::Met;
+            }
+            _ => set_term(text, place, datatypes, sink)?,
+        }
         Ok(true)
     }
 }
@@ -291,11 +330,7 @@ pub unsafe fn read_batch<S: Sink>(
     let name = column("name")?;
     let mut terms: [Option<TermColumn<'_, S>>; 4] = [None, None, None, None];
     for (slot, wanted) in terms.iter_mut().zip(TERM_NAMES) {
-        *slot = column(wanted)?.map(|strings| TermColumn {
-            strings,
-            iris: Vec::new(),
-            last: None,
-        });
+        *slot = column(wanted)?.map(TermColumn::new);
     }
     let [Some(subject), Some(predicate), Some(object), graph] = &mut terms else {
         return Err(usage_error(

@@ -26,10 +26,9 @@ _MOST_IDS: Final = 1000
 """In one query; SQLite allows 32,766 parameters."""
 
 # Built once: SQLAlchemy takes as long to build a statement as SQLite to run it.
-_LOCK_LOGS: Final = (
+_LOCK_LOG: Final = (
     select(
         LOG.c.key,
-        LOG.c.name,
         LOG.c.rdf_star,
         LOG.c.generalized_statements,
         LOG.c.head_version,
@@ -37,8 +36,7 @@ _LOCK_LOGS: Final = (
         LOG.c.head_hash,
         LOG.c.head_ms,
     )
-    .where(LOG.c.name.in_(bindparam("names", expanding=True)))
-    .order_by(LOG.c.key)
+    .where(LOG.c.name == bindparam("wanted"))
     # NO KEY: staged chunks, which refer to the row, need not wait for it.
     .with_for_update(key_share=True)
 )
@@ -96,12 +94,10 @@ class Batch:
 
     def lock(self, names: Iterable[str]) -> None:
         """Lock logs, in an order in which no two processes wait for each other."""
-        wanted = set(names) - self._logs.keys()
-        if not wanted:
-            return
-        rows = self._connection.execute(_LOCK_LOGS, {"names": sorted(wanted)})
-        for row in rows:
-            self._logs[row.name] = LockedLog(row.key, row.name, options_of(row), head_of(row))
+        for name in sorted(set(names) - self._logs.keys()):
+            row = self._connection.execute(_LOCK_LOG, {"wanted": name}).first()
+            if row is not None:
+                self._logs[name] = LockedLog(row.key, name, options_of(row), head_of(row))
 
     def locked(self) -> Iterable[LockedLog]:
         """The logs that are locked."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, Literal
 
-from sqlalchemy import URL, Connection, create_engine, event, make_url
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 
 from patchlog.errors import MissingExtra, UsageError
@@ -28,11 +28,10 @@ _PRAGMAS: Final = (
     "PRAGMA journal_size_limit = 67108864",
 )
 
+# A process that hangs in a transaction does not hold its locks for ever.
 _POSTGRESQL_OPTIONS: Final = (
-    f"-c synchronous_commit=on -c lock_timeout={BUSY_SECONDS}s -c idle_in_transaction_session_timeout={BUSY_SECONDS}s"
+    f"-c synchronous_commit=on -c lock_timeout={BUSY_SECONDS}s -c idle_in_transaction_session_timeout=300s"
 )
-
-_WRITES: Final = "patchlog_writes"
 
 
 class Database:
@@ -41,41 +40,58 @@ class Database:
     def __init__(self, url: str) -> None:
         self.url: Final = _checked(url)
         self.is_sqlite: Final = self.url.get_backend_name() == "sqlite"
+        # Two engines, as SQLAlchemy asks all listeners of an engine that has options at every step.
         with storage_errors_translated():
-            self._engine = create_engine(
-                self.url,
-                pool_pre_ping=not self.is_sqlite,  # a server that was restarted is found out before it matters
-                connect_args={} if self.is_sqlite else {"options": _POSTGRESQL_OPTIONS, "connect_timeout": 10},
-            )
-        if self.is_sqlite:
-            event.listen(self._engine, "connect", _set_pragmas)
-            event.listen(self._engine, "begin", _begin)
-        self._writing_engine = self._engine.execution_options(**{_WRITES: True})
+            if self.is_sqlite:
+                self._reading = _sqlite_engine(self.url, "BEGIN")
+                self._writing = _sqlite_engine(self.url, "BEGIN IMMEDIATE")
+            else:
+                self._reading = _postgresql_engine(self.url, "AUTOCOMMIT")
+                self._writing = _postgresql_engine(self.url, "READ COMMITTED")
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """A transaction that only reads."""
-        with storage_errors_translated(), self._engine.begin() as connection:
+        """A connection to read by one statement."""
+        with storage_errors_translated(), self._reading.begin() as connection:
             yield connection
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         """A transaction that writes. It is durable when the block was left without an error."""
-        with storage_errors_translated(), self._writing_engine.begin() as connection:
+        with storage_errors_translated(), self._writing.begin() as connection:
             yield connection
 
     @contextmanager
     def listening(self, channel: str) -> Iterator[Callable[[float], list[str]]]:
         """Give a function that waits some seconds for what PostgreSQL says on a channel."""
-        engine = self._engine.execution_options(isolation_level="AUTOCOMMIT")
-        with storage_errors_translated(), engine.connect() as connection:
+        with storage_errors_translated(), self._reading.connect() as connection:
             connection.exec_driver_sql(f"LISTEN {channel}")
             driver: Any = connection.connection.driver_connection
-            yield lambda seconds: [notified.payload for notified in driver.notifies(timeout=seconds, stop_after=1)]
+            try:
+                yield lambda seconds: [said.payload for said in driver.notifies(timeout=seconds, stop_after=1)]
+            finally:
+                connection.invalidate()  # nobody else is to have a connection that listens
 
     def close(self) -> None:
         """Close all connections."""
-        self._engine.dispose()
+        self._reading.dispose()
+        self._writing.dispose()
+
+
+def _sqlite_engine(url: URL, begin: str) -> Engine:
+    engine = create_engine(url)
+    event.listen(engine, "connect", _set_pragmas)
+    event.listen(engine, "begin", lambda connection: connection.exec_driver_sql(begin))
+    return engine
+
+
+def _postgresql_engine(url: URL, isolation_level: Literal["AUTOCOMMIT", "READ COMMITTED"]) -> Engine:
+    return create_engine(
+        url,
+        isolation_level=isolation_level,
+        pool_pre_ping=True,  # a server that was restarted is found out before it matters
+        connect_args={"options": _POSTGRESQL_OPTIONS, "connect_timeout": 10},
+    )
 
 
 def _checked(text: str) -> URL:
@@ -107,8 +123,3 @@ def _set_pragmas(connection: Any, _record: object) -> None:
     connection.isolation_level = None  # the driver begins no transactions of its own
     for pragma in _PRAGMAS:
         connection.execute(pragma)
-
-
-def _begin(connection: Connection) -> None:
-    writes = connection.get_execution_options().get(_WRITES)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

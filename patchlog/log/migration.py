@@ -32,7 +32,7 @@ _MIGRATION_LOCK: Final = 0x70617463686C6F67
 
 def current_revision(database: Database) -> str | None:
     """The migration that the database is at; None before the first."""
-    with database.reading() as connection:
+    with database.writing() as connection:
         if not inspect(connection).has_table("alembic_version"):
             return None
         return connection.execute(text("SELECT version_num FROM alembic_version")).scalar()

@@ -115,8 +115,8 @@ def run(command: click.Command, arguments: Sequence[str]) -> int:
         _say_usage(error)
         return MISUSED
     except BrokenPipeError:
-        # Who reads has had enough (`| head`). The interpreter flushes once more at its end: into nothing.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # Who reads has had enough (`| head`).
+        _drop_output()
         return DONE
     except Terminated:
         return TERMINATED
@@ -126,6 +126,10 @@ def run(command: click.Command, arguments: Sequence[str]) -> int:
         if session.is_debug:
             traceback.print_exc()
         click.echo(f"error: {_line(error)}", err=True)
+        try:
+            _flush()
+        except OSError:
+            _drop_output()
         return FAILED
     return DONE
 
@@ -133,6 +137,11 @@ def run(command: click.Command, arguments: Sequence[str]) -> int:
 def _flush() -> None:
     if sys.stdout is not None:
         sys.stdout.flush()
+
+
+def _drop_output() -> None:
+    # The interpreter flushes standard output once more at its end: into nothing.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _say_usage(error: click.ClickException) -> None:

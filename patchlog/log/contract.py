@@ -88,14 +88,17 @@ class PatchLog(Protocol):
 class Upload(Protocol):
     """Patches that are on their way into a log: checked and staged as their bytes come, and appended at the end.
 
-    As a context it is discarded where it was not appended. After an error it is spent.
+    As a context it is discarded where it was not appended. After an error of `write` it is spent.
     """
 
     def write(self, data: bytes, /) -> None:
         """Take some bytes. Raises as `PatchLog.append` for what is not well formed."""
 
     def append(self, expected_head: ExpectedHead = ANY_HEAD) -> Appended:
-        """Say that the input has ended and append its patches, as `PatchLog.append` does."""
+        """Say that the input has ended and append its patches, as `PatchLog.append` does.
+
+        After a StorageError it may be called again: what was appended in spite of the error is not appended twice.
+        """
 
     def discard(self) -> None:
         """Leave nothing of it."""

@@ -54,6 +54,7 @@ __all__ = ["SqlLogStore", "SqlPatchLog"]
 
 _LOG_BY_NAME: Final = select(LOG).where(LOG.c.name == bindparam("wanted"))
 
+_MOST_LOGS: Final = 1 << 31
 _POLL_SECONDS: Final = 1.0
 """How long another process can change a log without being heard of: SQLite tells nobody, and a listener may be down."""
 
@@ -109,7 +110,9 @@ class SqlLogStore:
         with self.database.reading() as connection:
             # By code points: PostgreSQL would go by the language of the server.
             name = LOG.c.name if self.database.is_sqlite else LOG.c.name.collate("C")
-            rows = connection.execute(select(LOG).where(name > after).order_by(name).limit(limit))
+            rows = connection.execute(
+                select(LOG).where(name > after).order_by(name).limit(None if limit is None else min(limit, _MOST_LOGS))
+            )
             return [description_of(row) for row in rows]
 
     def delete(self, name: str) -> None:
@@ -217,24 +220,30 @@ class SqlPatchLog:
 
     def find(self, patch: PatchId | int) -> PatchRecord | None:
         """What is known of a patch by its id or version."""
-        wanted = PATCH.c.version == patch if isinstance(patch, int) else PATCH.c.id == id_bytes(parse_patch_id(patch))
-        log = self._store.row(self._name).key
+        row = self._store.row(self._name)
+        if isinstance(patch, int):
+            return self._record_at(row.key, patch) if 0 < patch <= row.head_version else None
         with self._store.database.reading() as connection:
-            row = connection.execute(select(PATCH).where(PATCH.c.log == log, wanted)).first()
-        return None if row is None else record_of(row)
+            found = connection.execute(
+                select(PATCH).where(PATCH.c.log == row.key, PATCH.c.id == id_bytes(parse_patch_id(patch)))
+            ).first()
+        return None if found is None else record_of(found)
 
     def verify(self) -> Verification:
         """Compute all hashes anew."""
         while True:
             row = self._store.row(self._name)
             options = options_of(row).patch_options
+            before = (
+                head_after(self._record_at(row.key, row.first_version - 1)) if row.first_version > 1 else EMPTY_HEAD
+            )
             contents = (
                 LoggedContent(logged.record, header_frame(logged.record.id, logged.record.prev, options), logged.chunks)
                 for logged in logged_patches(
                     self._store.database, row.key, range(row.first_version, row.head_version + 1)
                 )
             )
-            found = verify_chain(contents, self._head_at(row.key, row.first_version - 1), head_of(row))
+            found = verify_chain(contents, before, head_of(row))
             # What is bad because it was truncated meanwhile is not bad.
             if found.is_sound or self._store.row(self._name).first_version == row.first_version:
                 return found
@@ -281,10 +290,9 @@ class SqlPatchLog:
                 raise PositionGone(version, first_version)
             raise StorageError(f"bytes of version {version} are missing: verify the log {self._name!r}")
 
-    def _head_at(self, log: int, version: int) -> Head:
-        if version == 0:
-            return EMPTY_HEAD
+    def _record_at(self, log: int, version: int) -> PatchRecord:
         with self._store.database.reading() as connection:
-            return head_after(
-                record_of(connection.execute(select(PATCH).where(PATCH.c.log == log, PATCH.c.version == version)).one())
-            )
+            row = connection.execute(select(PATCH).where(PATCH.c.log == log, PATCH.c.version == version)).first()
+        if row is None:
+            raise StorageError(f"the record of version {version} is missing: verify the log {self._name!r}")
+        return record_of(row)

@@ -34,7 +34,7 @@ class StagedAppend:
         self._staging = staging
         self._spool = spool
         self._expected_head = expected_head
-        self._named = [patch.id for patch in staging.patches if patch.is_named]
+        self._ids = [patch.id for patch in staging.patches if patch.may_be_there]
         self._size = sum(patch.size for patch in staging.patches if not patch.spooled)
         self._hashes: dict[PatchId | None, bytes] = {}
 
@@ -44,9 +44,9 @@ class StagedAppend:
             for _ in range(_TRIES_WITHOUT_LOCK):
                 prev = head().id
                 self._hashes[prev] = self._staging.first_content_hash(prev)
-                if appended := writer.do(Job(self._append_unless_moved, self._log, self._named, self._size)):
+                if appended := writer.do(Job(self._append_unless_moved, self._log, self._ids, self._size)):
                     return appended
-        return writer.do(Job(self._append, self._log, self._named, self._size))
+        return writer.do(Job(self._append, self._log, self._ids, self._size))
 
     def _append_unless_moved(self, batch: Batch) -> Appended | None:
         """Append; None where the head is one for which there is no hash yet."""
@@ -64,7 +64,7 @@ class StagedAppend:
         """The answer to a retry; else all that may be refused is refused here."""
         if log.options != self._options:
             raise LogNotFound(f"the log {self._log!r} was replaced by another one during an upload to it")
-        if answer := answer_again(self._staging.patches, batch.known(log, self._named)):
+        if answer := answer_again(self._staging.patches, batch.known(log, self._ids)):
             return answer
         check_expected_head(self._staging.patches, self._expected_head, log.head)
         return None

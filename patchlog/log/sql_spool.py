@@ -67,6 +67,7 @@ class SqlSpool:
                 self._writer.do(Job(lambda batch: _delete_stage(batch.connection, self._log_key, stage)))
 
     def _begin(self, batch: Batch) -> tuple[int, int]:
+        sweep_stages(batch)
         connection = batch.connection
         log_key = connection.execute(select(LOG.c.key).where(LOG.c.name == self._log)).scalar()
         if log_key is None:

@@ -62,12 +62,9 @@ class StagedPatch:
     """In bytes, of the body; with the header frame where `content_hash` is known."""
     chunks: list[bytes] = field(repr=False)
     spooled: int
+    may_be_there: bool
+    """Whether the log may have a patch with this id: not where it was made up just now."""
     content_hash: bytes | None = None
-
-    @property
-    def is_named(self) -> bool:
-        """Whether the writer gave the id."""
-        return self.ingested.id is not None
 
 
 class Staging:
@@ -108,6 +105,11 @@ class Staging:
     def first_content_hash(self, prev: PatchId | None) -> bytes:
         """The hash of all bytes of the first patch, if this is the one before it. Reads a body that is in the spool."""
         return self._content_hash(self.first_header(prev), self.patches[0])
+
+    def may_be_there(self) -> None:
+        """Say that an append of them has failed, so that nobody knows whether they are in the log."""
+        for patch in self.patches:
+            patch.may_be_there = True
 
     def discard(self) -> None:
         """Leave nothing in the spool."""
@@ -150,6 +152,7 @@ class Staging:
             size=self._body_bytes,
             chunks=self._chunks,
             spooled=self._spooled,
+            may_be_there=ingested.id is not None,
         )
         if self.patches:
             self._seal(patch, prev=self.patches[-1].id)

@@ -7,7 +7,7 @@ from typing import Final, Self
 
 from patchlog.codec.ingest import IngestedPatch
 from patchlog.codec.options import Limits, PatchOptions
-from patchlog.errors import UsageError
+from patchlog.errors import StorageError, UsageError
 from patchlog.log.contract import PatchFormat, Upload
 from patchlog.log.intake import Intake
 from patchlog.log.records import ANY_HEAD, Appended, ExpectedHead
@@ -15,7 +15,8 @@ from patchlog.log.staging import Spool, Staging
 
 __all__ = ["LocalUpload", "append_all"]
 
-DEFAULT_LIMITS: Final = Limits()
+DEFAULT_LIMITS: Final = Limits(max_frame_bytes=16 << 20, max_rows_per_frame=1 << 18, max_decoded_frame_bytes=64 << 20)
+"""A frame is decoded as a whole, so this is what bounds the memory of an upload."""
 
 
 class LocalUpload:
@@ -33,6 +34,7 @@ class LocalUpload:
         self._intake = Intake(format, options, limits)
         self._staging = Staging(options, spool)
         self._place = place
+        self._has_ended = False
         self._is_appended = False
 
     def write(self, data: bytes, /) -> None:
@@ -41,10 +43,16 @@ class LocalUpload:
 
     def append(self, expected_head: ExpectedHead = ANY_HEAD) -> Appended:
         """Say that the input has ended and append its patches."""
-        self._stage(self._intake.finish())
+        if not self._has_ended:
+            self._stage(self._intake.finish())
+            self._has_ended = True
         if not self._staging.patches:
             raise UsageError("there is no patch in the input")
-        appended = self._place(self._staging, expected_head)
+        try:
+            appended = self._place(self._staging, expected_head)
+        except StorageError:
+            self._staging.may_be_there()
+            raise
         self._is_appended = not appended.is_retry
         return appended
 

@@ -511,7 +511,8 @@ def test_unknown_patch_is_none(patch_log, patches):
     patch_log.append(patches.one())
 
     assert patch_log.find(patches.A) is None
-    assert [patch_log.find(version) for version in (-1, 0, 2)] == [None] * 3
+    assert [patch_log.find(version) for version in (-1, 0, 2, 1 << 70)] == [None] * 4
+    assert list(patch_log.read(1 << 70)) == []
     with pytest.raises(InvalidTerm):
         patch_log.find("1")
 

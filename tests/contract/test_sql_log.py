@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -15,7 +16,7 @@ import pytest
 from alembic import command
 from sqlalchemy import event, text
 
-from patchlog.errors import LogNotFound, PatchLogError, StorageError, StorageFull, UsageError
+from patchlog.errors import LogNotFound, PatchLogError, PositionGone, StorageError, StorageFull, UsageError
 from patchlog.log.database import Database
 from patchlog.log.migration import alembic_on, check_migrated, current_revision, migrate
 from patchlog.log.records import LogOptions
@@ -172,6 +173,49 @@ def test_database_that_is_full_says_so_and_recovers(tmp_path, patches):
     store.close()
 
 
+@pytest.mark.slow
+def test_writers_who_try_again_lose_and_double_nothing_when_the_server_ends(postgresql_server, patches):
+    url = postgresql_server.new_database()
+    migrate_at(url)
+    store = SqlLogStore(url)
+    store.create("people")
+    log = store.log("people")
+    failures, done = [], threading.Event()
+
+    def append_for_sure(subject):
+        with log.stage() as upload:
+            upload.write(*patches.one(subject))
+            for _ in range(100):
+                try:
+                    return upload.append()
+                except StorageError as error:
+                    failures.append(error)
+                    time.sleep(0.1)
+        pytest.fail("the server did not come back")
+
+    def append_until_done(writer):
+        answers = []
+        while not done.is_set():
+            answers.append(append_for_sure(f"s{writer}-{len(answers)}"))
+        return answers
+
+    with ThreadPoolExecutor(6) as threads:
+        waiting = [threads.submit(append_until_done, writer) for writer in range(6)]
+        for _ in range(2):
+            time.sleep(0.3)
+            postgresql_server.restart()
+        time.sleep(0.3)
+        done.set()
+        answers = {answer.version: answer.id for future in waiting for answer in future.result()}
+
+    assert list(range(1, len(answers) + 1)) == sorted(answers)
+    assert {logged.record.version: logged.record.id for logged in log.read()} == answers
+    assert log.verify().is_sound
+    assert failures
+    assert all(error.is_transient for error in failures)
+    store.close()
+
+
 # Several processes
 
 
@@ -210,6 +254,16 @@ def test_append_by_another_store_wakes_those_who_wait(sql_backend, sql_log, patc
 
 
 # Uploads
+
+
+def test_patch_that_is_truncated_while_it_is_read_is_gone(sql_log, patches):
+    sql_log.append(patches.one(values=[f'"{i}{"x" * 4000}"' for i in range(1000)]))
+    chunks = iter(next(sql_log.read()).chunks)
+    next(chunks)
+    sql_log.truncate_before(2)
+
+    with pytest.raises(PositionGone):
+        list(chunks)
 
 
 def test_upload_that_was_discarded_leaves_no_chunk(sql_store, sql_log, patches):

@@ -1,0 +1,123 @@
+"""What logs say of themselves as JSON documents, and read back: the words of the service and of the command line.
+
+Hashes are written in hexadecimal. What a reader does not know, it leaves aside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, fields
+from typing import Any, TypeAlias
+
+from patchlog.log.records import Appended, Head, LogDescription, LogOptions, PatchRecord, Verification
+
+__all__ = [
+    "Document",
+    "appended_document",
+    "description_document",
+    "head_document",
+    "read_appended",
+    "read_description",
+    "read_head",
+    "read_record",
+    "read_verification",
+    "record_document",
+    "verification_document",
+]
+
+Document: TypeAlias = dict[str, Any]
+
+
+def head_document(head: Head) -> Document:
+    """Describe the head of a log."""
+    return {"version": head.version, "id": head.id, "hash": head.hash.hex(), "time": head.time}
+
+
+def read_head(document: Mapping[str, Any]) -> Head:
+    """Read the head of a log."""
+    return Head(document["version"], document["id"], bytes.fromhex(document["hash"]), document["time"])
+
+
+def description_document(description: LogDescription) -> Document:
+    """Describe a log."""
+    return {
+        "name": description.name,
+        "id": description.id,
+        "head": head_document(description.head),
+        "first_version": description.first_version,
+        "patches": description.patches,
+        "operations": description.operations,
+        "bytes": description.bytes,
+        "created": description.created,
+        "options": asdict(description.options),
+    }
+
+
+def read_description(document: Mapping[str, Any]) -> LogDescription:
+    """Read the description of a log."""
+    options = document["options"]
+    return LogDescription(
+        name=document["name"],
+        id=document["id"],
+        options=LogOptions(options["rdf_star"], options["generalized_statements"]),
+        created=document["created"],
+        head=read_head(document["head"]),
+        first_version=document["first_version"],
+        operations=document["operations"],
+        bytes=document["bytes"],
+    )
+
+
+_RECORD_HASHES = ("content_hash", "chain_hash", "body_hash")
+
+
+def record_document(record: PatchRecord) -> Document:
+    """Describe a patch."""
+    document = asdict(record)
+    return document | {name: document[name].hex() for name in _RECORD_HASHES}
+
+
+def read_record(document: Mapping[str, Any]) -> PatchRecord:
+    """Read the description of a patch."""
+    values = {field.name: document[field.name] for field in fields(PatchRecord)}
+    return PatchRecord(**values | {name: bytes.fromhex(values[name]) for name in _RECORD_HASHES})
+
+
+def appended_document(appended: Appended) -> Document:
+    """Say where the patches of an upload are."""
+    document = asdict(appended)
+    del document["is_retry"]  # which is the status of the answer
+    return document
+
+
+def read_appended(document: Mapping[str, Any], *, is_retry: bool) -> Appended:
+    """Read where the patches of an upload are."""
+    return Appended(
+        first_version=document["first_version"],
+        version=document["version"],
+        id=document["id"],
+        operations=document["operations"],
+        bytes=document["bytes"],
+        is_retry=is_retry,
+    )
+
+
+def verification_document(verification: Verification) -> Document:
+    """Say what a walk along the chain has found."""
+    return {
+        "is_sound": verification.is_sound,
+        "head": head_document(verification.head),
+        "checked": verification.checked,
+        "first_bad_version": verification.first_bad_version,
+        "reason": verification.reason,
+    }
+
+
+def read_verification(document: Mapping[str, Any]) -> Verification:
+    """Read what a walk along the chain has found."""
+    return Verification(
+        head=read_head(document["head"]),
+        checked=document["checked"],
+        first_bad_version=document["first_bad_version"],
+        reason=document["reason"],
+    )

@@ -18,6 +18,7 @@ __all__ = [
     "NQuadsReader",
     "PatchDecoder",
     "PatchEncoder",
+    "PatchIntake",
     "RdfDecoder",
     "RdfEncoder",
     "RdfPatchReader",
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
         NQuadsReader,
         PatchDecoder,
         PatchEncoder,
+        PatchIntake,
         RdfDecoder,
         RdfEncoder,
         RdfPatchReader,
@@ -63,6 +65,7 @@ else:
     NQuadsReader = _chosen.NQuadsReader
     PatchDecoder = _chosen.PatchDecoder
     PatchEncoder = _chosen.PatchEncoder
+    PatchIntake = _chosen.PatchIntake
     RdfDecoder = _chosen.RdfDecoder
     RdfEncoder = _chosen.RdfEncoder
     RdfPatchReader = _chosen.RdfPatchReader

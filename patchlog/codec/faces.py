@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, Protocol, TypeAlias
 
+from patchlog.codec.ingest import IngestedPatch
 from patchlog.codec.options import PatchOptions, RdfOptions
 from patchlog.model import Operation, RdfFrame, Statement, Term
 
@@ -21,6 +22,7 @@ __all__ = [
     "OperationDecoderFace",
     "OperationEncoderFace",
     "PatchDecoderFace",
+    "PatchIntakeFace",
     "RdfDecoderFace",
     "RdfEncoderFace",
     "RdflibDecoderFace",
@@ -141,6 +143,20 @@ class OperationEncoderFace(Protocol):
 
     def finish(self) -> bytes:
         """End the stream and take what is left."""
+
+
+class PatchIntakeFace(Protocol):
+    """Bytes of any patch format to what a log stores of them: `PatchIntake(source, options, *, limits=Limits())`.
+
+    What comes out is frames of the body of a patch, and behind the last of them an `IngestedPatch`, which says what is
+    known of it. Transactions are always checked. docs/protocol.md, "The stored patch".
+    """
+
+    def feed(self, data: bytes, /) -> Iterable[bytes | IngestedPatch]:
+        """Take some bytes and hand over what is complete. Exhaust it before the next call."""
+
+    def finish(self) -> Iterable[bytes | IngestedPatch]:
+        """Say that the input has ended, and hand over the rest. Exhaust it."""
 
 
 class ConverterFace(Protocol):

@@ -8,6 +8,7 @@ from patchlog.codec.rdf_encoder import RdfEncoder
 from patchlog.pure.arrow_decoder import ArrowDecoder
 from patchlog.pure.arrow_encoder import ArrowEncoder
 from patchlog.pure.converter import Converter
+from patchlog.pure.patch_intake import PatchIntake
 from patchlog.text.nquads import NQuadsReader
 from patchlog.text.rdf_patch_reader import RdfPatchReader
 from patchlog.text.rdf_patch_writer import RdfPatchWriter
@@ -20,6 +21,7 @@ __all__ = [
     "NQuadsReader",
     "PatchDecoder",
     "PatchEncoder",
+    "PatchIntake",
     "RdfDecoder",
     "RdfEncoder",
     "RdfPatchReader",

@@ -56,8 +56,21 @@ impl Lookup {
     }
 
     /// Forget all entries; the next one is written with an explicit id, whatever the reader holds.
-    pub fn clear_explicitly(&mut self) {
+    ///
+    /// The first `reserved` ids are left alone: they hold what stands elsewhere in the stream.
+    pub fn clear_explicitly(&mut self, reserved: u32) {
         self.entries.clear();
+        for _ in 0..reserved {
+            // Not in the order of use and not in a bucket, so it is neither found nor given up.
+            self.entries.push(Entry {
+                text: Vec::new(),
+                hash: 0,
+                older: NONE,
+                newer: NONE,
+                row: 0,
+                serial: u64::MAX,
+            });
+        }
         self.buckets.fill(NONE);
         self.oldest = NONE;
         self.newest = NONE;

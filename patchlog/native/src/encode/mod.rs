@@ -1,5 +1,6 @@
 //! Writers: registers of a sink to bytes.
 
+pub mod body;
 pub mod lookup;
 pub mod patch;
 pub mod rdf;

@@ -2,7 +2,7 @@
 
 use crate::decode::patch::TransactionOrder;
 use crate::encode::rdf::registers_of_writer;
-use crate::encode::terms::{CUT_BYTES, Frames, IriHandle, LookupRows, TermWriter, put_name};
+use crate::encode::terms::{CUT_BYTES, Frames, IriHandle, LookupRows, Reserved, TermWriter, put_name};
 use crate::fault::{Result, invalid_term, unexpected_row, usage_error};
 use crate::options::{PatchOptions, StatementType, StreamType, TermOptions};
 use crate::sink::{Action, LiteralKind, Place, QuotedTriple, Sink, Stream, Transaction};
@@ -20,6 +20,8 @@ pub struct PatchWriter {
     stream_type: StreamType,
     /// Each patch can follow anything: its own options row, fresh tables, at most 1 MiB a frame.
     is_canonical: bool,
+    /// What a log stores behind a header frame of its own: without options, and with the entries of that frame left alone.
+    is_body: bool,
     transactions: TransactionOrder,
     terms: Option<TermWriter>,
     pub frames: Frames,
@@ -67,6 +69,7 @@ impl PatchWriter {
             statement_type: StatementType::Quads,
             stream_type: StreamType::Punctuated,
             is_canonical: false,
+            is_body: false,
             transactions: TransactionOrder::default(),
             terms: None,
             frames: Frames::new(delimited, None),
@@ -94,6 +97,23 @@ impl PatchWriter {
         writer.is_canonical = true;
         writer.frames = Frames::new(true, Some(CUT_BYTES));
         writer
+    }
+
+    /// Bodies of the patches that a log stores. docs/protocol.md, "The stored patch".
+    pub fn body(options: PatchOptions) -> Self {
+        let mut writer = PatchWriter::canonical(options.terms.rdf_star, options.terms.generalized);
+        writer.is_body = true;
+        writer
+    }
+
+    /// The value that was set for a header, where it is an IRI or a literal.
+    pub fn value_text(&self) -> Option<&str> {
+        self.terms.as_ref().and_then(TermWriter::value_text)
+    }
+
+    /// Whether a transaction is open.
+    pub fn is_in_transaction(&self) -> bool {
+        self.transactions.is_open
     }
 
     #[inline(always)]
@@ -155,8 +175,16 @@ impl PatchWriter {
         if self.is_canonical {
             self.wrote_statement = false;
             self.wrote_namespace = false;
-            self.push_options();
-            self.terms()?.start_anew();
+            let mut reserved = Reserved::default();
+            if self.is_body {
+                reserved = Reserved {
+                    names: 2,
+                    prefixes: 1,
+                };
+            } else {
+                self.push_options();
+            }
+            self.terms()?.start_anew(reserved);
         }
         Ok(())
     }

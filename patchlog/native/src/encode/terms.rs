@@ -82,6 +82,13 @@ pub struct LookupRows {
     pub datatype: u32,
 }
 
+/// How many of the first entries of each table are left alone.
+#[derive(Clone, Copy, Default)]
+pub struct Reserved {
+    pub names: u32,
+    pub prefixes: u32,
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
     Unset,
@@ -188,10 +195,10 @@ impl TermWriter {
     }
 
     /// Write what comes as if it could follow anything: explicit ids, nothing repeated.
-    pub fn start_anew(&mut self) {
-        self.names.clear_explicitly();
-        self.prefixes.clear_explicitly();
-        self.datatypes.clear_explicitly();
+    pub fn start_anew(&mut self, reserved: Reserved) {
+        self.names.clear_explicitly(reserved.names);
+        self.prefixes.clear_explicitly(reserved.prefixes);
+        self.datatypes.clear_explicitly(0);
         self.last_prefix = 0;
         self.last_name = NO_ID;
         self.forget_repeats();
@@ -601,6 +608,17 @@ impl TermWriter {
             put_bytes(&mut self.entry, 2, text);
         }
         frames.push_row(kind, &self.entry);
+    }
+
+    /// The IRI, or the lexical form of the literal, that is the value of a header.
+    pub fn value_text(&self) -> Option<&str> {
+        let register = &self.registers[Place::Value as usize];
+        match register.kind {
+            Kind::Iri | Kind::Plain | Kind::Language | Kind::Typed => {
+                std::str::from_utf8(&register.text).ok()
+            }
+            _ => None,
+        }
     }
 
     /// The content of a namespace's IRI message.

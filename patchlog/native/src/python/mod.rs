@@ -4,6 +4,7 @@ pub mod arrow;
 pub mod converter;
 pub mod decoders;
 pub mod encoders;
+pub mod intake;
 pub mod objects;
 pub mod rdflib;
 

@@ -1,0 +1,91 @@
+//! Patches on their way into a log.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList};
+
+use crate::encode::body::{BodySink, Piece};
+use crate::fault::usage_error;
+use crate::python::converter::{ALL_FRAMES, Source, SourceFormat};
+use crate::python::{Guarded, OrRaise, patch_options_from, reading_from};
+
+struct IntakeState {
+    source: Box<dyn Source<BodySink> + Send>,
+    sink: BodySink,
+    ended_class: Py<PyAny>,
+}
+
+impl IntakeState {
+    fn pieces<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        self.sink.flush();
+        let pieces = PyList::empty(py);
+        for piece in self.sink.pieces.drain(..) {
+            match piece {
+                Piece::Frames(frames) => pieces.append(PyBytes::new(py, &frames))?,
+                Piece::Ended(patch) => pieces.append(self.ended_class.bind(py).call1((
+                    patch.id,
+                    patch.prev,
+                    patch.operations,
+                    patch.adds,
+                    patch.deletes,
+                    patch.namespaces,
+                    patch.transactions,
+                ))?)?,
+            }
+        }
+        Ok(pieces)
+    }
+}
+
+/// Bytes of any patch format to what a log stores of them. Its face: `patchlog.codec.faces.PatchIntakeFace`.
+#[pyclass(frozen, module = "patchlog._native")]
+pub struct PatchIntake(Guarded<IntakeState>);
+
+#[pymethods]
+impl PatchIntake {
+    #[new]
+    #[pyo3(signature = (source, options, *, limits=None))]
+    fn new(
+        py: Python<'_>,
+        source: &str,
+        options: &Bound<'_, PyAny>,
+        limits: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let format = match SourceFormat::of(source) {
+            Ok(format) if format.is_patch() => format,
+            _ => {
+                let reason =
+                    format!("{source:?} is not a format of patches; there are jelly-patch and rdf-patch");
+                return Err(usage_error(reason).into_py(py));
+            }
+        };
+        let reading = reading_from(limits, true, false, None)?;
+        let options = patch_options_from(options)?;
+        options.check_writable().or_raise(py)?;
+        Ok(PatchIntake(Guarded::new(IntakeState {
+            source: format.open(reading),
+            sink: BodySink::new(options),
+            ended_class: py
+                .import("patchlog.codec.ingest")?
+                .getattr("IngestedPatch")?
+                .unbind(),
+        })))
+    }
+
+    #[pyo3(signature = (data, /))]
+    fn feed<'py>(&self, py: Python<'py>, data: &[u8]) -> PyResult<Bound<'py, PyList>> {
+        self.0.with(py, |state| {
+            py.detach(|| state.source.feed(data, &mut state.sink, &ALL_FRAMES))?;
+            Ok(state.pieces(py)?)
+        })
+    }
+
+    fn finish<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        self.0.with(py, |state| {
+            py.detach(|| {
+                state.source.finish(&mut state.sink, &ALL_FRAMES)?;
+                state.sink.finish()
+            })?;
+            Ok(state.pieces(py)?)
+        })
+    }
+}

@@ -1,0 +1,53 @@
+"""Bytes of any patch format to what a log stores of them, as they come. docs/protocol.md, "The stored patch"."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from patchlog.codec.ingest import IngestedPatch, PatchIngest
+from patchlog.codec.options import Limits, PatchOptions, StreamType
+from patchlog.codec.patch_decoder import PatchDecoder
+from patchlog.errors import UnexpectedRow, UsageError
+from patchlog.model import Operation
+from patchlog.text.rdf_patch_reader import RdfPatchReader
+
+__all__ = ["PatchIntake"]
+
+
+class PatchIntake:
+    """Decodes, checks and encodes. Its face: `patchlog.codec.faces.PatchIntakeFace`."""
+
+    def __init__(
+        self,
+        source: str,
+        options: PatchOptions,
+        *,
+        limits: Limits = Limits(),  # noqa: B008  it is frozen
+    ) -> None:
+        if source not in ("jelly-patch", "rdf-patch"):
+            raise UsageError(f"{source!r} is not a format of patches; there are jelly-patch and rdf-patch")
+        self._jelly = PatchDecoder(limits=limits) if source == "jelly-patch" else None
+        self._decoder = self._jelly or RdfPatchReader()
+        self._ingest = PatchIngest(options)
+
+    def feed(self, data: bytes, /) -> Iterator[bytes | IngestedPatch]:
+        """Take some bytes and yield what is complete. Exhaust it before the next call."""
+        return self._ingested(self._decoder.feed(data))
+
+    def finish(self) -> Iterator[bytes | IngestedPatch]:
+        """Say that the input has ended, and yield the rest. Exhaust it."""
+        yield from self._ingested(self._decoder.finish())
+        options = self._jelly.options if self._jelly else None
+        if options is not None and options.stream_type == StreamType.PUNCTUATED and self._ingest.is_in_patch:
+            raise UnexpectedRow("the stream ends inside a patch: its punctuation row is missing")
+        if ended := self._ingest.finish():
+            yield self._ingest.take()
+            yield ended
+
+    def _ingested(self, operations: Iterable[Operation]) -> Iterator[bytes | IngestedPatch]:
+        for operation in operations:
+            ended = self._ingest.accept(operation)
+            if frames := self._ingest.take():
+                yield frames
+            if ended:
+                yield ended

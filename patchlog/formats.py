@@ -1,7 +1,7 @@
 """The formats that are read and written: names, media types, file names. Knows no files and no syntax.
 
-`codec` is the name of the format in the codec's own words (`patchlog.codec.faces`); a format without one is the
-business of `patchlog.syntaxes` (Turtle and its kin) or of `patchlog.dump` (the text form of frames).
+`source` and `sink` are what the codec calls a format (`patchlog.codec.faces`); a format without them is the business of
+`patchlog.syntaxes` (Turtle and its kin) or of `patchlog.frames` (the text form of frames).
 """
 
 from __future__ import annotations

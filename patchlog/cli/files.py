@@ -8,11 +8,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+import click
+
 from patchlog.cli.outcome import Session
 from patchlog.errors import UsageError
 from patchlog.streams import Write, chunks_of, writing_to
 
-__all__ = ["STANDARD", "file_name", "reading", "writing"]
+__all__ = ["STANDARD", "file_name", "reading", "source_of", "writing"]
 
 STANDARD = "-"
 
@@ -24,7 +26,7 @@ def file_name(path: str) -> str | None:
 
 def reading(path: str, session: Session) -> Iterator[bytes]:
     """Yield the bytes of a file or of standard input, decompressed."""
-    source = _standard_input() if path == STANDARD else path
+    source = _standard_input(session) if path == STANDARD else path
     session.progress.expect(_size(path))
     return chunks_of(source, on_read=session.progress.advance)
 
@@ -36,7 +38,15 @@ def _size(path: str) -> int | None:
         return None
 
 
-def _standard_input() -> BinaryIO:
+def source_of(path: str, session: Session) -> str | Iterator[bytes]:
+    """A file that is read beside the input: its path, or the bytes of standard input."""
+    return reading(path, session) if path == STANDARD else path
+
+
+def _standard_input(session: Session) -> BinaryIO:
+    if session.has_taken_standard_input:
+        raise click.UsageError("standard input can stand for one file only", click.get_current_context(silent=True))
+    session.has_taken_standard_input = True
     if sys.stdin is None:
         raise UsageError("standard input is closed")
     return sys.stdin.buffer

@@ -12,10 +12,12 @@ import click
 from click.shell_completion import CompletionItem
 
 from patchlog.cli.outcome import Session
-from patchlog.codec.options import Limits, LogicalType, PhysicalType, StatementType, StreamType
+from patchlog.codec.options import MIN_NAME_TABLE_SIZE, Limits, LogicalType, PhysicalType, StatementType, StreamType
+from patchlog.text.terms import MAX_NESTING_DEPTH
 
 __all__ = [
     "FILE",
+    "NO_LIMITS",
     "PATCH_OPTIONS",
     "RDF_OPTIONS",
     "FrameRange",
@@ -42,7 +44,10 @@ class FrameRangeType(click.ParamType[FrameRange]):
     """A range of frame indexes as Rust writes it: `3`, `..3`, `3..`, `1..5` (without 5), `4..=6` (with 6)."""
 
     name = "range"
-    _RANGE = re.compile(r"(?P<only>\d+)|(?P<first>\d*)\.\.(?:=(?P<last>\d+)|(?P<end>\d*))")
+    # No more digits than the codec can count frames with.
+    _RANGE = re.compile(
+        r"(?P<only>[0-9]{1,18})|(?P<first>[0-9]{0,18})\.\.(?:=(?P<last>[0-9]{1,18})|(?P<end>[0-9]{0,18}))"
+    )
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> FrameRange:
         if isinstance(value, tuple):
@@ -62,6 +67,18 @@ class FrameRangeType(click.ParamType[FrameRange]):
         if last < first:
             self.fail(f"{value!r} holds no frame", param, ctx)
         return first, last
+
+
+class TextType(click.ParamType[str]):
+    """Text that can be written as UTF-8; what a shell hands over need not be."""
+
+    name = "text"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        text = str(value)
+        if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
+            self.fail(f"{text!r} is not valid UTF-8", param, ctx)
+        return text
 
 
 class TruthType(click.types.BoolParamType):
@@ -120,6 +137,7 @@ NO_LIMITS: Final = Limits(
     max_frame_bytes=(1 << 31) - 1,  # protobuf's own limit
     max_rows_per_frame=1 << 31,
     max_decoded_frame_bytes=1 << 40,
+    max_nesting_depth=MAX_NESTING_DEPTH,
 )
 
 
@@ -177,7 +195,7 @@ def reading_options(command: Command) -> Any:
     no_limits = click.option(
         "--no-limits",
         is_flag=True,
-        help="Read frames, rows and lookup tables of any size. For input that you trust.",
+        help="Read frames, rows, lookup tables and nested triples of any size. For input that you trust.",
     )
     return strict(no_limits(with_limits))
 
@@ -212,7 +230,7 @@ def framing(default: str) -> Callable[[Command], Any]:
     def decorate(command: Command) -> Any:
         rows = click.option(
             "--rows-per-frame",
-            type=click.IntRange(min=1),
+            type=click.IntRange(1, NO_LIMITS.max_rows_per_frame),
             help=f"A frame ends with the statement that brings it to so many rows.  [default: {default}]",
         )
         delimited = click.option(
@@ -273,24 +291,27 @@ _SHARED_OPTIONS: Final = (
     ),
     _StreamOption(("--opt.rdf-star",), "rdf_star", TRUTH, "Whether there may be quoted triples."),
     _StreamOption(
-        ("--opt.max-name-table-size",), "max_name_table_size", click.IntRange(min=8), "Entries of the name table."
+        ("--opt.max-name-table-size",),
+        "max_name_table_size",
+        click.IntRange(MIN_NAME_TABLE_SIZE, NO_LIMITS.max_name_table_size),
+        "Entries of the name table.",
     ),
     _StreamOption(
         ("--opt.max-prefix-table-size",),
         "max_prefix_table_size",
-        click.IntRange(min=0),
+        click.IntRange(0, NO_LIMITS.max_prefix_table_size),
         "Entries of the prefix table; 0 for none.",
     ),
     _StreamOption(
         ("--opt.max-datatype-table-size",),
         "max_datatype_table_size",
-        click.IntRange(min=0),
+        click.IntRange(0, NO_LIMITS.max_datatype_table_size),
         "Entries of the datatype table; 0 for none.",
     ),
 )
 
 RDF_OPTIONS: Final = (
-    _StreamOption(("--opt.stream-name",), "stream_name", click.STRING, "A name for the stream."),
+    _StreamOption(("--opt.stream-name",), "stream_name", TextType(), "A name for the stream."),
     _StreamOption(
         ("--opt.physical-type",), "physical_type", EnumType(PhysicalType), "How the stream lays out its statements."
     ),

@@ -17,7 +17,8 @@ from typing import TypeVar
 import click
 
 from patchlog.cli.progress import Progress
-from patchlog.errors import PatchLogError
+from patchlog.errors import CodecError, PatchLogError
+from patchlog.formats import Format, format_for_name
 
 __all__ = [
     "DONE",
@@ -49,6 +50,7 @@ class Session:
     is_quiet: bool = False
     is_debug: bool = False
     progress: Progress = field(default_factory=Progress)
+    has_taken_standard_input: bool = False
 
     def be_quiet(self) -> None:
         """Show nothing but results and errors."""
@@ -83,13 +85,16 @@ def label(path: str) -> str:
 
 
 @contextmanager
-def about(path: str) -> Iterator[None]:
-    """Let the errors of this block name the file that they are about."""
+def about(path: str, read_as: Format | None = None) -> Iterator[None]:
+    """Let the errors of this block name the file that they are about, and say where its name is of another format."""
     try:
         yield
     except (PatchLogError, CheckFailed) as error:
         if not hasattr(error, "__notes__"):
             error.add_note(label(path))
+            named = format_for_name(path)
+            if isinstance(error, CodecError) and read_as and named and named is not read_as:
+                error.add_note(f"(it was read as {read_as.title}; by its name it is {named.title})")
         raise
 
 
@@ -135,8 +140,12 @@ def run(command: click.Command, arguments: Sequence[str]) -> int:
 
 
 def _flush() -> None:
-    if sys.stdout is not None:
-        sys.stdout.flush()
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError as error:
+        error.filename = "standard output"
+        raise
 
 
 def _drop_output() -> None:
@@ -154,7 +163,8 @@ def _say_usage(error: click.ClickException) -> None:
 def _line(error: Exception) -> str:
     match error:
         case PatchLogError() | CheckFailed():
-            text = ": ".join([*getattr(error, "__notes__", ()), str(error)])
+            source, *remarks = getattr(error, "__notes__", ("",))
+            text = " ".join([f"{source}: {error}" if source else str(error), *remarks])
         case OSError(filename=str() | bytes() as name, strerror=str(reason)):
             text = f"{os.fsdecode(name)}: {reason}"
         case OSError(strerror=str(reason)):

@@ -11,11 +11,12 @@ import click
 
 from patchlog import patch
 from patchlog.cli.checks import Delimiting, check_delimiting, check_options, counted
-from patchlog.cli.files import reading, writing
-from patchlog.cli.options import FILE, common, delimiting, input_file, inspection, output, reading_options
+from patchlog.cli.files import STANDARD, file_name, reading, source_of, writing
+from patchlog.cli.options import FILE, NO_LIMITS, common, delimiting, input_file, inspection, output, reading_options
 from patchlog.cli.outcome import CheckFailed, Session, about, label, naming
 from patchlog.codec.options import Limits
 from patchlog.engine import PatchDecoder
+from patchlog.formats import JELLY_PATCH, PATCH_FORMATS, RDF_PATCH, choose_format
 from patchlog.inspection import Detail
 from patchlog.model import DEFAULT_GRAPH, Add, Delete, NamespaceAdd, NamespaceDelete, Operation, Punctuation
 from patchlog.pipes import drain
@@ -49,7 +50,7 @@ def inspect(
     from patchlog.frames import read_frame_messages
     from patchlog.wire import RdfPatchFrame
 
-    with writing(to, session, is_text=True) as write, about(path):
+    with writing(to, session, is_text=True) as write, about(path, JELLY_PATCH):
         frames = read_frame_messages(reading(path, session), RdfPatchFrame, limits=limits, strict=strict)
         Report(per_frame, detail, sizes).write(frames, write)
 
@@ -78,20 +79,27 @@ def validate(
     limits: Limits,
 ) -> None:
     """Read Jelly-Patch to its end and check every rule, the order of transactions included."""
+    compare_to = compare_to_patch_file and choose_format(
+        compare_to_format,
+        file_name(compare_to_patch_file),
+        PATCH_FORMATS,
+        default=RDF_PATCH if compare_to_patch_file == STANDARD else None,
+    )
     decoder = PatchDecoder(limits=limits, strict=strict, concatenated=concatenated)
     seen = _Seen()
-    with about(path):
+    with about(path, JELLY_PATCH):
         operations = seen.count(drain(decoder, reading(path, session)))
-        if compare_to_patch_file is None:
+        if not compare_to_patch_file or not compare_to:
             deque(operations, maxlen=0)
         else:
-            expected = naming(compare_to_patch_file, patch.read(compare_to_patch_file, compare_to_format))
-            _compare(operations, expected, compare_to_patch_file)
+            source = source_of(compare_to_patch_file, session)
+            expected = naming(compare_to_patch_file, patch.read(source, compare_to.name))
+            _compare(operations, expected, label(compare_to_patch_file))
         check_delimiting(delimited, is_delimited=decoder.delimited)
         if options_file is not None:
-            with about(options_file):
-                expected_options = patch.read_options(options_file, strict=False)
-            check_options(decoder.options, expected_options, options_file)
+            with about(options_file, JELLY_PATCH):
+                expected_options = patch.read_options(source_of(options_file, session), limits=NO_LIMITS, strict=False)
+            check_options(decoder.options, expected_options, label(options_file))
     if not session.is_quiet:
         click.echo(
             f"{label(path)} is valid: {counted(seen.operations, 'operation')} in {counted(seen.patches, 'patch')}"

@@ -10,9 +10,10 @@ from typing import Any, Final
 import click
 
 from patchlog import patch
-from patchlog.cli.files import STANDARD, file_name, reading, writing
+from patchlog.cli.files import STANDARD, file_name, reading, source_of, writing
 from patchlog.cli.options import (
     FILE,
+    NO_LIMITS,
     PATCH_OPTIONS,
     FrameRange,
     common,
@@ -30,7 +31,7 @@ from patchlog.codec.faces import SourceFormat
 from patchlog.codec.options import CANONICAL_PATCH, Limits, PatchOptions
 from patchlog.engine import Converter
 from patchlog.errors import UsageError
-from patchlog.formats import JELLY_PATCH_TEXT, NQUADS, NTRIPLES, RDF_PATCH, choose_format
+from patchlog.formats import JELLY_PATCH, JELLY_PATCH_TEXT, NQUADS, NTRIPLES, RDF_PATCH, choose_format
 from patchlog.pipes import send
 
 __all__ = ["from_jelly", "to_jelly", "transcode"]
@@ -79,6 +80,7 @@ def to_jelly(
     Several files become one stream, in which a patch ends with its file. Statements of N-Quads and N-Triples become
     additions. jelly-text is put back into bytes as it stands.
     """
+    choose_format(None, file_name(to), (JELLY_PATCH,), default=JELLY_PATCH)
     paths = paths or [STANDARD]
     formats = {choose_format(in_format, file_name(path), _INPUT_FORMATS, default=RDF_PATCH) for path in paths}
     if len({one.source for one in formats}) > 1:
@@ -92,7 +94,7 @@ def to_jelly(
                 with about(path):
                     jelly_text.assemble(reading(path, session), jelly_text.PATCH, write, delimited=output_delimited)
             return
-        options = replace(_suitable_options(options_from), **chosen)
+        options = replace(_suitable_options(session, options_from), **chosen)
         converter = _converter(
             source,
             options,
@@ -109,12 +111,12 @@ def to_jelly(
         write(converter.finish())
 
 
-def _suitable_options(options_from: str | None) -> PatchOptions:
+def _suitable_options(session: Session, options_from: str | None) -> PatchOptions:
     if options_from is None:
         # A stream has to say what it may hold before it has seen it: patches may hold anything.
         return CANONICAL_PATCH
-    with about(options_from):
-        return patch.read_options(options_from, strict=False)
+    with about(options_from, JELLY_PATCH):
+        return patch.read_options(source_of(options_from, session), limits=NO_LIMITS, strict=False)
 
 
 def _converter(
@@ -167,7 +169,7 @@ def from_jelly(
     chosen = choose_format(out_format, file_name(to), (RDF_PATCH, JELLY_PATCH_TEXT), default=RDF_PATCH)
     if take_frames is not None and chosen is RDF_PATCH:
         raise click.UsageError("--take-frames goes with --out-format jelly-text: a part of a patch is not a patch")
-    with writing(to, session, is_text=True) as write, about(path):
+    with writing(to, session, is_text=True) as write, about(path, JELLY_PATCH):
         if chosen is JELLY_PATCH_TEXT:
             from patchlog.cli import jelly_text
 
@@ -205,8 +207,9 @@ def transcode(
     Input may be files that were laid end to end. The output has the types of the inputs where they agree, and tables
     and features that are enough for all of them.
     """
+    choose_format(None, file_name(to), (JELLY_PATCH,), default=JELLY_PATCH)
     read_options = partial(patch.read_options, limits=limits, strict=strict)
-    inputs = [(path, *look_ahead(path, session, read_options)) for path in paths or [STANDARD]]
+    inputs = [(path, *look_ahead(path, session, JELLY_PATCH, read_options)) for path in paths or [STANDARD]]
     converter = _converter(
         "jelly-patch",
         enough_for_all_patches([options for _, options, _ in inputs], chosen),
@@ -219,6 +222,6 @@ def transcode(
     )
     with writing(to, session, is_text=False) as write:
         for path, _, chunks in inputs:
-            with about(path):
+            with about(path, JELLY_PATCH):
                 send(converter, chunks, write)
         write(converter.finish())

@@ -10,9 +10,10 @@ import click
 
 from patchlog import rdf
 from patchlog.cli.checks import Delimiting, check_delimiting, check_options, counted
-from patchlog.cli.files import reading, writing
+from patchlog.cli.files import STANDARD, file_name, reading, source_of, writing
 from patchlog.cli.options import (
     FILE,
+    NO_LIMITS,
     FrameRange,
     common,
     delimiting,
@@ -26,6 +27,7 @@ from patchlog.cli.options import (
 from patchlog.cli.outcome import CheckFailed, Session, about, label, naming
 from patchlog.codec.options import Limits
 from patchlog.comparison import first_difference, set_difference
+from patchlog.formats import JELLY, NQUADS, RDF_FORMATS, choose_format
 from patchlog.inspection import Detail
 from patchlog.layouts import ReadLayout, decoder_for, in_final_layout, told_apart
 from patchlog.model import RdfFrame, Statement
@@ -60,7 +62,7 @@ def inspect(
     from patchlog.frames import read_frame_messages
     from patchlog.wire import RdfStreamFrame
 
-    with writing(to, session, is_text=True) as write, about(path):
+    with writing(to, session, is_text=True) as write, about(path, JELLY):
         chunks = in_final_layout(reading(path, session))
         frames = read_frame_messages(chunks, RdfStreamFrame, limits=limits, strict=strict)
         Report(per_frame, detail, sizes).write(frames, write)
@@ -96,24 +98,31 @@ def validate(
     limits: Limits,
 ) -> None:
     """Read Jelly-RDF to its end and check every rule; and, where asked for, its options and statements."""
+    compare_to = compare_to_rdf_file and choose_format(
+        compare_to_format,
+        file_name(compare_to_rdf_file),
+        RDF_FORMATS,
+        default=NQUADS if compare_to_rdf_file == STANDARD else None,
+    )
     seen = _Seen()
-    with about(path):
+    with about(path, JELLY):
         layout, chunks = told_apart(reading(path, session), read_layout)
         decoder = decoder_for(layout, limits=limits, strict=strict, concatenated=concatenated)
         frames = seen.count(drain(decoder, chunks))
-        if compare_to_rdf_file is None:
+        if not compare_to_rdf_file or not compare_to:
             deque(frames, maxlen=0)
         else:
-            expected = naming(compare_to_rdf_file, rdf.read(compare_to_rdf_file, compare_to_format))
+            source = source_of(compare_to_rdf_file, session)
+            expected = naming(compare_to_rdf_file, rdf.read(source, compare_to.name))
             compare = first_difference if compare_ordered else set_difference
             difference = compare(expected, _statements(frames, compare_frame_indices))
             if difference is not None:
-                raise CheckFailed(f"the statements are not those of {compare_to_rdf_file}: {difference}")
+                raise CheckFailed(f"the statements are not those of {label(compare_to_rdf_file)}: {difference}")
         check_delimiting(delimited, is_delimited=decoder.delimited)
         if options_file is not None:
-            with about(options_file):
-                expected_options = rdf.read_options(options_file, strict=False)
-            check_options(decoder.options, expected_options, options_file)
+            with about(options_file, JELLY):
+                expected_options = rdf.read_options(source_of(options_file, session), limits=NO_LIMITS, strict=False)
+            check_options(decoder.options, expected_options, label(options_file))
     if not session.is_quiet:
         click.echo(
             f"{label(path)} is valid: {counted(seen.statements, 'statement')} in {counted(seen.frames, 'frame')}"

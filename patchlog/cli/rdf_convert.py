@@ -9,9 +9,10 @@ from typing import Any, Final
 import click
 
 from patchlog import rdf
-from patchlog.cli.files import STANDARD, file_name, reading, writing
+from patchlog.cli.files import STANDARD, file_name, reading, source_of, writing
 from patchlog.cli.options import (
     FILE,
+    NO_LIMITS,
     RDF_OPTIONS,
     FrameRange,
     common,
@@ -80,13 +81,16 @@ def to_jelly(
     Several files become one stream. N-Quads and N-Triples are read by patchlog itself, whatever they hold; Turtle,
     TriG, RDF/XML and JSON-LD through pyoxigraph or rdflib; jelly-text is put back into bytes as it stands.
     """
+    if frame_per_input and rows_per_frame is not None:
+        raise click.UsageError("--rows-per-frame does not go with --frame-per-input: a frame holds a whole file")
+    choose_format(None, file_name(to), (JELLY,), default=JELLY)
     paths = paths or [STANDARD]
     formats = [choose_format(in_format, file_name(path), TEXT_FORMATS, default=NQUADS) for path in paths]
     inputs = list(zip(paths, formats, strict=True))
     if JELLY_TEXT in formats:
         _assemble(session, inputs, to, delimited=output_delimited)
         return
-    options = _output_options(formats, options_from, chosen, grouped=frame_per_input)
+    options = _output_options(session, formats, options_from, chosen, grouped=frame_per_input)
     options.check_writable()
     if rows_per_frame is None:
         rows_per_frame = 0 if frame_per_input else DEFAULT_ROWS
@@ -118,12 +122,17 @@ def to_jelly(
 
 
 def _output_options(
-    formats: Iterable[Format], options_from: str | None, chosen: Mapping[str, Any], *, grouped: bool
+    session: Session,
+    formats: Iterable[Format],
+    options_from: str | None,
+    chosen: Mapping[str, Any],
+    *,
+    grouped: bool,
 ) -> RdfOptions:
     """The options that were chosen, else those of the file, else what suits the formats of the input."""
     if options_from is not None:
-        with about(options_from):
-            known = rdf.read_options(options_from, strict=False)
+        with about(options_from, JELLY):
+            known = rdf.read_options(source_of(options_from, session), limits=NO_LIMITS, strict=False)
         return replace(known, version=known.version or 1, **chosen)
     has_graphs = any(one.holds_graphs for one in formats)
     physical_type = chosen.get("physical_type", PhysicalType.QUADS if has_graphs else PhysicalType.TRIPLES)
@@ -184,7 +193,7 @@ def from_jelly(
     All frames become one document. jelly-text shows the frames as they stand in the bytes.
     """
     chosen = choose_format(out_format, file_name(to), TEXT_FORMATS, default=NQUADS)
-    with writing(to, session, is_text=True) as write, about(path):
+    with writing(to, session, is_text=True) as write, about(path, JELLY):
         layout, chunks = told_apart(reading(path, session), read_layout)
         if chosen is JELLY_TEXT:
             from patchlog.cli import jelly_text
@@ -246,7 +255,8 @@ def transcode(
         found, chunks = told_apart(chunks, read_layout)
         return found, first_options(decoder_for(found, limits=limits, strict=strict), chunks)
 
-    inputs = [(path, *look_ahead(path, session, probe)) for path in paths or [STANDARD]]
+    choose_format(None, file_name(to), (JELLY,), default=JELLY)
+    inputs = [(path, *look_ahead(path, session, JELLY, probe)) for path in paths or [STANDARD]]
     known = [its for _, (_, its), _ in inputs]
     options = enough_for_all_rdf(known, chosen)
     options.check_writable()
@@ -266,7 +276,7 @@ def transcode(
                 namespace_declarations=declares_namespaces,
             )
             for path, _, chunks in inputs:
-                with about(path):
+                with about(path, JELLY):
                     send(converter, chunks, write)
             write(converter.finish())
         else:
@@ -278,7 +288,7 @@ def transcode(
                 namespace_declarations=declares_namespaces,
             )
             for path, (found, _), chunks in inputs:
-                with about(path):
+                with about(path, JELLY):
                     frames = drain(decoder_for(found, limits=limits, strict=strict, concatenated=True), chunks)
                     rdf.encode_frames(encoder, frames, write, keep_frames=rows_per_frame is None)
             write(encoder.finish())

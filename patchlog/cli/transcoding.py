@@ -19,6 +19,7 @@ from patchlog.codec.options import (
     StatementType,
     StreamType,
 )
+from patchlog.formats import Format
 from patchlog.streams import chunks_of
 
 __all__ = ["enough_for_all_patches", "enough_for_all_rdf", "look_ahead"]
@@ -28,11 +29,11 @@ Probed = TypeVar("Probed")
 
 
 def look_ahead(
-    path: str, session: Session, probe: Callable[[Iterable[bytes]], Probed]
+    path: str, session: Session, read_as: Format, probe: Callable[[Iterable[bytes]], Probed]
 ) -> tuple[Probed, Iterable[bytes]]:
     """What a probe says of the beginning of an input, and all of its bytes."""
     chunks = reading(path, session)
-    with about(path):
+    with about(path, read_as):
         if path != STANDARD and Path(path).is_file():
             return probe(chunks_of(path)), chunks
         # What can be read only once is kept as far as it was looked at.

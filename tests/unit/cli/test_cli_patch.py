@@ -406,3 +406,26 @@ def test_format_of_patches_can_be_named(done, datasets):
     assert done("patch", "squash", "-", stdin=DIFFERENCE.encode()).text == DIFFERENCE
     jelly = patch.canonical(patch.read(DIFFERENCE.encode(), "rdf-patch"))
     assert done("patch", "squash", "-", "--patch-format", "jelly-patch", stdin=jelly).text == DIFFERENCE
+
+
+@pytest.mark.parametrize("command", [("diff", "-", "-"), ("apply", "-", "-"), ("squash", "-", "-")])
+def test_standard_input_stands_for_one_file(call, command):
+    ended = call("patch", *command)
+
+    assert (ended.code, ended.out) == (2, b"")
+    assert ended.err.startswith("error: standard input can stand for one file only\n")
+
+
+def test_compares_to_standard_input(done, folder):
+    text = "A <http://a> <http://b> <http://c> .\n"
+    (folder / "a.rdfp").write_text(text)
+    done("patch", "to-jelly", "a.rdfp", "--to", "a.jellyp")
+
+    done("patch", "validate", "a.jellyp", "--compare-to-patch-file", "-", stdin=text.encode())
+
+
+def test_jelly_patch_is_not_written_to_a_name_of_another_format(failed, folder):
+    (folder / "a.rdfp").write_text("TX .\nTC .\n")
+
+    failed("patch", "to-jelly", "a.rdfp", "--to", "a.rdfp")
+    assert (folder / "a.rdfp").read_text() == "TX .\nTC .\n"

@@ -152,3 +152,21 @@ def test_lax_validation_accepts_a_broken_promise(done, failed, files):
 
     failed("rdf", "validate", "star.jelly")
     done("rdf", "validate", "star.jelly", "--lax")
+
+
+def test_compares_to_standard_input(done, call, folder):
+    text = "<http://a> <http://b> <http://c> .\n"
+    (folder / "a.nq").write_text(text)
+    done("rdf", "to-jelly", "a.nq", "--to", "a.jelly")
+
+    done("rdf", "validate", "a.jelly", "--compare-to-rdf-file", "-", stdin=text.encode())
+    assert call("rdf", "validate", "-", "--compare-to-rdf-file", "-").code == 2
+
+
+def test_a_file_to_compare_to_of_no_known_format_is_named(done, failed, folder):
+    (folder / "a.nq").write_text("")
+    done("rdf", "to-jelly", "a.nq", "--to", "a.jelly")
+
+    assert failed("rdf", "validate", "a.jelly", "--compare-to-rdf-file", "b.jellyp").startswith(
+        "b.jellyp is Jelly-Patch"
+    )

@@ -482,3 +482,64 @@ def test_alpha_layout_is_read_from_python_too(done, files):
     assert list(rdf.read("old.jelly")) == list(rdf.read("new.jelly")) == [(*one, "")[:4] for one in rdf.read("a.nq")]
     assert (files / "b.nq").read_text() == QUADS
     assert options_of("old.jelly").physical_type is PhysicalType.QUADS
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("from-jelly", "--take-frames", "9" * 23),
+        ("from-jelly", "--take-frames", f"{'9' * 23}.."),
+        ("from-jelly", "--take-frames", "\u0663"),
+        ("to-jelly", "--rows-per-frame", "9" * 20),
+        ("to-jelly", "--opt.max-name-table-size", "9" * 11),
+        ("transcode", "--opt.max-prefix-table-size", "9" * 20),
+        ("to-jelly", "--opt.stream-name", "a\udcffb"),
+        ("to-jelly", "a.nq", "--frame-per-input", "--rows-per-frame", "1"),
+        ("to-jelly", "-", "-"),
+    ],
+)
+def test_what_cannot_be_meant_is_wrong_usage(call, arguments):
+    ended = call("rdf", *arguments)
+
+    assert (ended.code, ended.out) == (2, b"")
+    assert ended.err.startswith("error: ")
+
+
+@pytest.mark.parametrize("command", ["to-jelly", "transcode"])
+def test_jelly_is_not_written_to_a_name_of_another_format(done, failed, files, command):
+    done("rdf", "to-jelly", "a.nq", "--to", "a.jelly")
+    source = "a.nq" if command == "to-jelly" else "a.jelly"
+
+    assert failed("rdf", command, source, "--to", "a.nq") == "a.nq is N-Quads by its name; what can stand here is jelly"
+    assert (files / "a.nq").read_text() == QUADS
+
+
+def test_options_may_come_from_standard_input(done, files):
+    options = done("rdf", "to-jelly", "--opt.max-name-table-size", "9000", stdin=QUADS.encode()).out
+
+    done("rdf", "to-jelly", "a.nq", "--options-from", "-", "--to", "a.jelly", stdin=options)
+
+    assert rdf.read_options(files / "a.jelly", limits=rdf.Limits(max_name_table_size=9000)) == rdf.read_options(
+        options, limits=rdf.Limits(max_name_table_size=9000)
+    )
+
+
+def test_error_says_that_the_name_is_of_another_format(done, failed, files):
+    (files / "a.rdfp").write_text("A <http://a> <http://b> <http://c> .\n")
+    done("patch", "to-jelly", "a.rdfp", "--to", "a.jellyp")
+
+    for name, title in (("a.nq", "N-Quads"), ("a.jellyp", "Jelly-Patch")):
+        message = failed("rdf", "from-jelly", name, "--to", "o")
+        assert message.startswith(f"{name}: frame 0")
+        assert message.endswith(f"(it was read as Jelly-RDF; by its name it is {title})")
+
+
+def test_deep_nesting_is_read_without_limits(done, failed):
+    nested = f"<{EX}a>"
+    for _ in range(200):
+        nested = f"<< {nested} <{EX}b> <{EX}c> >>"
+    text = f"{nested} <{EX}b> <{EX}c> .\n"
+    jelly = done("rdf", "to-jelly", stdin=text.encode()).out
+
+    assert "Limits.max_nesting_depth" in failed("rdf", "from-jelly", "--to", "o", stdin=jelly)
+    assert done("rdf", "from-jelly", "--no-limits", stdin=jelly).text == text

@@ -23,7 +23,9 @@ def looks_like_alpha(data: bytes) -> bool:
     try:
         for kind, message in _messages(data):
             if kind == _OPTIONS and message.number(1):
-                return True  # the stream type of the first release, where the final layout has a string
+                # The stream type of the first release, where the final layout has a string. Jelly-Patch has a number
+                # there too, and a version, which that release had not.
+                return not message.number(15)
             if kind in _STATEMENTS:
                 return all(message.span(field) for field in (1, 2, 3))  # in the final layout: three kinds of subject
     except CodecError:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from patchlog.codec.alpha import AlphaDecoder, AlphaEncoder, looks_like_alpha
-from patchlog.codec.options import LogicalType, PhysicalType, RdfOptions, Tables
+from patchlog.codec.options import LogicalType, PatchOptions, PhysicalType, RdfOptions, Tables
 from patchlog.errors import (
     CodecError,
     InvalidTerm,
@@ -15,7 +15,8 @@ from patchlog.errors import (
     UnknownLookupEntry,
     UnsupportedOption,
 )
-from patchlog.pure import RdfDecoder, RdfEncoder
+from patchlog.model import TransactionStart
+from patchlog.pure import PatchEncoder, RdfDecoder, RdfEncoder
 
 TABLES = Tables(8, 4, 4)
 REPEAT = {10: {}}
@@ -249,6 +250,12 @@ class TestRecognition:
         assert not looks_like_alpha(
             rdf.stream([options_row(), {2: {1: {}, 5: {}, 9: {}}}, triple(REPEAT, REPEAT, REPEAT)])
         )
+
+    def test_jelly_patch_is_not(self):
+        patch = PatchEncoder(PatchOptions())
+        patch.accept(TransactionStart())
+
+        assert not looks_like_alpha(patch.finish())
 
     @pytest.mark.parametrize("delimited", [True, False])
     def test_a_stream_of_the_final_layout_is_not(self, delimited):

@@ -16,6 +16,7 @@ from patchlog.arrow import ArrowStream, write_arrow
 from patchlog.codec.faces import RdfEncoderFace
 from patchlog.codec.options import Limits, LogicalType, PhysicalType, RdfOptions
 from patchlog.engine import ArrowDecoder, ArrowEncoder, Converter, RdfEncoder
+from patchlog.errors import UsageError
 from patchlog.formats import JELLY, JELLY_TEXT, NQUADS, NTRIPLES, RDF_FORMATS, Format, choose_format
 from patchlog.layouts import ReadLayout, decoder_for, told_apart
 from patchlog.model import RdfFrame, Statement, Term
@@ -23,6 +24,7 @@ from patchlog.pipes import batches, drain, first_options, send
 from patchlog.streams import Sink, Source, Write, chunks_of, name_of, writing_to
 from patchlog.syntaxes import as_frames, read_syntax, write_syntax
 from patchlog.text.lines import LineReader
+from patchlog.text.terms import parse_term
 
 __all__ = [
     "Limits",
@@ -45,6 +47,9 @@ __all__ = [
 WRITABLE_FORMATS: Final = tuple(one for one in RDF_FORMATS if one is not JELLY_TEXT)
 
 _DEFAULT_LIMITS: Final = Limits()
+
+_MAX_KNOWN_TERMS: Final = 1 << 16
+_MAX_KNOWN_LENGTH: Final = 1024
 
 
 def read(
@@ -162,7 +167,7 @@ def write_frames(
     pieces: Iterator[RdfFrame] = (_frame(index, frame) for index, frame in enumerate(frames))
     with writing_to(sink) as write_bytes:
         if chosen is not JELLY:
-            write_syntax(write_bytes, pieces, chosen)
+            write_syntax(write_bytes, _checked(pieces), chosen)
             return
         if options is None:
             options, pieces = suitable_options(pieces, is_grouped=rows_per_frame is None)
@@ -348,6 +353,23 @@ def _default_format(stream: object) -> Format | None:
 
 def _frame(index: int, frame: RdfFrame | Iterable[Statement]) -> RdfFrame:
     return frame if isinstance(frame, RdfFrame) else RdfFrame(index, list(frame))
+
+
+def _checked(frames: Iterable[RdfFrame]) -> Iterator[RdfFrame]:
+    """Check the terms of frames, as an encoder of Jelly-RDF does: the writers of text trust them."""
+    known: set[Term] = set()
+    for frame in frames:
+        for statement in frame.statements:
+            if len(statement) not in (3, 4):
+                raise UsageError(f"a statement has three or four terms, not {len(statement)}")
+            for term in statement if statement[-1] else statement[:3]:
+                if term not in known:
+                    parse_term(term)
+                    if len(term) <= _MAX_KNOWN_LENGTH:
+                        known.add(term)
+        if len(known) > _MAX_KNOWN_TERMS:
+            known.clear()
+        yield frame
 
 
 def suitable_options(frames: Iterator[RdfFrame], *, is_grouped: bool) -> tuple[RdfOptions, Iterator[RdfFrame]]:

@@ -45,6 +45,10 @@ _MIN_PREFIX_TABLE_SIZE: Final = 4
 """A statement may need as many prefixes."""
 
 
+_NO_TERM: Final = object()
+"""Equal to nothing that a caller could hand over, None included."""
+
+
 @dataclass(frozen=True, slots=True)
 class LookupRows:
     """The rows of lookup entries in a format."""
@@ -90,7 +94,7 @@ class TermWriter:
         self._allows_generalized = options.generalized_statements
         self._last_name_id = -1 if begins_explicitly else 0
         self._last_prefix_id = 0
-        self._last_terms: list[Term | None] = [None] * 4
+        self._last_terms: list[object] = [_NO_TERM] * 4
 
     def begin_row(self) -> None:
         """Let go of the lookup entries that the row before held on to."""
@@ -101,7 +105,7 @@ class TermWriter:
     def forget_last_terms(self, *places: Place) -> None:
         """Repeat no term in these places next time."""
         for place in places:
-            self._last_terms[place] = None
+            self._last_terms[place] = _NO_TERM
 
     def triple(self, subject: Term, predicate: Term, object: Term) -> bytes:
         """Write an RdfTriple, or an RdfQuad without graph."""

@@ -198,6 +198,8 @@ _TOKEN_OF_QUOTED_TRIPLE: Final = re.compile(rf'((?:{_QUOTED})?+[^ "]*+)(?: |\Z)'
 
 def parse_term(term: Term) -> ParsedTerm:
     """Take a term apart. Raises InvalidTerm where the text is not a term, or not the canonical text of one."""
+    if not isinstance(term, str):
+        raise InvalidTerm(f"{term!r} is not a term, as it is not a string")
     if term.startswith("<"):
         if match := _PLAIN_IRI.fullmatch(term):
             return Iri(match[1])

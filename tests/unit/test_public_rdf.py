@@ -337,3 +337,33 @@ def test_import_brings_none_of_the_optional_libraries():
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
 
     assert not {"rdflib", "pyarrow", "google", "pyoxigraph", "click", "rich", "yaml", "numpy"} & set(loaded)
+
+
+@pytest.mark.parametrize("format", ["jelly", "nq", "nt", "ttl", "trig", "rdfxml", "jsonld"])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        ("a", B, C),
+        ("<a b>", B, C),
+        (A, B, '"c'),
+        (A, B, '"\n"'),
+        (A, B, '"\ud800"'),
+        (A, B, '"c"@'),
+        (A, B, "_:c."),
+        (A, B, "<< <a:> <b:> <c:> >>"),
+        (A, B, ""),
+        (A, B, None),
+    ],
+)
+def test_what_is_no_term_is_written_in_no_format(format, statement):
+    sink = io.BytesIO()
+
+    with pytest.raises(InvalidTerm):
+        rdf.write(sink, [(A, B, C), statement], format)
+
+
+@pytest.mark.parametrize("format", ["nq", "ttl", "rdfxml"])
+@pytest.mark.parametrize("statement", [(A,), (A, B), (A, B, C, G, G)])
+def test_a_statement_of_another_length_is_not_written(format, statement):
+    with pytest.raises(UsageError, match="a statement has three or four terms"):
+        rdf.write(io.BytesIO(), [statement], format)

@@ -422,3 +422,10 @@ def test_a_quoted_triple_is_no_graph_whatever_the_options_declare(codec):
 def test_what_is_not_the_canonical_text_of_a_term_is_not_written(codec, term):
     with pytest.raises(InvalidTerm):
         codec.RdfEncoder(RdfOptions(rdf_star=True)).statement("<s>", "<p>", term)
+
+
+def test_none_repeats_nothing(codec):
+    encoder = codec.RdfEncoder(TRIPLES)
+
+    with pytest.raises(InvalidTerm):
+        encoder.statements([("<http://a>", "<http://b>", None)])

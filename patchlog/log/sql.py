@@ -275,8 +275,14 @@ class SqlPatchLog:
             raise
 
     def _read(self, log: int, versions: range) -> Iterator[LoggedPatch]:
+        missing = versions.start
         for logged in logged_patches(self._store.database, log, versions):
+            if logged.record.version != missing:
+                break
             yield LoggedPatch(logged.record, self._complete(logged))
+            missing += 1
+        if missing in versions:
+            raise self._not_there(missing)
 
     def _complete(self, logged: LoggedPatch) -> Iterable[bytes]:
         """The chunks, with an error behind them where they are not all there."""
@@ -285,14 +291,18 @@ class SqlPatchLog:
             left -= len(chunk)
             yield chunk
         if left:
-            version, first_version = logged.record.version, self._store.row(self._name).first_version
-            if version < first_version:
-                raise PositionGone(version, first_version)
-            raise StorageError(f"bytes of version {version} are missing: verify the log {self._name!r}")
+            raise self._not_there(logged.record.version)
+
+    def _not_there(self, version: int) -> PositionGone | StorageError:
+        """Why something of a version is not there. Raises LogNotFound where the log is not there either."""
+        first_version = self._store.row(self._name).first_version
+        if version < first_version:
+            return PositionGone(version, first_version)
+        return StorageError(f"something of version {version} is missing: verify the log {self._name!r}")
 
     def _record_at(self, log: int, version: int) -> PatchRecord:
         with self._store.database.reading() as connection:
             row = connection.execute(select(PATCH).where(PATCH.c.log == log, PATCH.c.version == version)).first()
         if row is None:
-            raise StorageError(f"the record of version {version} is missing: verify the log {self._name!r}")
+            raise self._not_there(version)
         return record_of(row)

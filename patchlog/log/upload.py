@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Final, Self
 
 from patchlog.codec.ingest import IngestedPatch
 from patchlog.codec.options import Limits, PatchOptions
+from patchlog.engine import PatchIntake
 from patchlog.errors import StorageError, UsageError
 from patchlog.log.contract import PatchFormat, Upload
-from patchlog.log.intake import Intake
 from patchlog.log.records import ANY_HEAD, Appended, ExpectedHead
 from patchlog.log.staging import Spool, Staging
 
@@ -31,7 +31,7 @@ class LocalUpload:
         spool: Spool | None = None,
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
-        self._intake = Intake(format, options, limits)
+        self._intake = PatchIntake(format, options, limits=limits)
         self._staging = Staging(options, spool)
         self._place = place
         self._has_ended = False
@@ -67,7 +67,7 @@ class LocalUpload:
     def __exit__(self, *_: object) -> None:
         self.discard()
 
-    def _stage(self, pieces: Iterator[bytes | IngestedPatch]) -> None:
+    def _stage(self, pieces: Iterable[bytes | IngestedPatch]) -> None:
         for piece in pieces:
             self._staging.add(piece)
 

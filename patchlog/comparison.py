@@ -10,7 +10,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import zip_longest
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, cast
 
 from patchlog.model import Quad, Statement, Term, as_quad
 
@@ -104,17 +104,54 @@ class _Nodes:
             for node in _blank_nodes(quad):
                 self.quads_of[node].add(quad)
 
-    def refine(self, colours: _Colours) -> _Colours:
-        """Colour each node by its statements and their colours, until that tells no more nodes apart."""
-        while True:
-            refined = {node: hash((colours[node], self._signature(node, colours))) for node in colours}
-            if len(set(refined.values())) == len(set(colours.values())):
-                return refined
-            colours = refined
+    def coloured(self, group: Iterable[Term]) -> _Colours:
+        """Colour nodes by their statements and the colours there, until that tells no more nodes apart.
 
-    def _signature(self, node: Term, colours: _Colours) -> tuple[tuple[str, ...], ...]:
-        labels = {**colours, node: "self"}
-        return tuple(sorted(_relabelled(quad, labels) for quad in self.quads_of[node]))
+        Datasets that are the same but for their labels get the same colours. The largest part of a colour keeps it, and
+        only what has a neighbour of a new colour is looked at again: a long list would take long otherwise.
+        """
+        colours = dict.fromkeys(group, 0)
+        colours = {node: self._signature(node, colours) for node in colours}
+        signatures = {node: self._signature(node, colours) for node in colours}
+        members: dict[int, set[Term]] = defaultdict(set)
+        for node, colour in colours.items():
+            members[colour].add(node)
+        touched = set(colours)
+        while touched:
+            touched_colours = {colours[node] for node in touched}
+            changed: dict[Term, int] = {}
+            for colour in touched_colours:
+                parts: dict[int, list[Term]] = defaultdict(list)
+                for node in members[colour] & touched if len(members[colour]) > 1 else ():
+                    parts[signatures[node]].append(node)
+                untouched = members[colour] - touched
+                if untouched:
+                    parts[signatures[next(iter(untouched))]].extend(untouched)
+                largest = max(map(len, parts.values()), default=0)
+                keeps = [part for part in parts.values() if len(part) == largest]
+                for signature, part in parts.items():
+                    if len(keeps) > 1 or part is not keeps[0]:
+                        changed |= dict.fromkeys(part, hash((colour, signature)))
+            for node, colour in changed.items():
+                members[colours[node]].discard(node)
+                members[colour].add(node)
+            colours |= changed
+            touched = {other for node in changed for other in self._neighbours(node)}
+            signatures |= {node: self._signature(node, colours) for node in touched}
+        return colours
+
+    def _signature(self, node: Term, colours: _Colours) -> int:
+        return hash(
+            tuple(
+                sorted(
+                    _relabelled(quad, {one: "self" if one == node else colours[one] for one in _blank_nodes(quad)})
+                    for quad in self.quads_of[node]
+                )
+            )
+        )
+
+    def _neighbours(self, node: Term) -> set[Term]:
+        return {other for quad in self.quads_of[node] for other in _blank_nodes(quad)}
 
     def groups(self) -> Iterator[list[Term]]:
         """Yield the nodes in connected groups."""
@@ -124,13 +161,23 @@ class _Nodes:
             while frontier:
                 node = frontier.pop()
                 group.append(node)
-                neighbours = {other for quad in self.quads_of[node] for other in _blank_nodes(quad)} & unseen
+                neighbours = self._neighbours(node) & unseen
                 unseen -= neighbours
                 frontier.extend(neighbours)
             yield group
 
+    def with_names(self, group: Iterable[Term], names: Mapping[Term, str]) -> tuple[set[Quad], set[Quad]]:
+        """The statements of a group with names for some nodes: those that have other nodes still, and the rest."""
+        open_quads: set[Quad] = set()
+        closed_quads: set[Quad] = set()
+        for quad in {quad for node in group for quad in self.quads_of[node]}:
+            labels = {node: names.get(node, node) for node in _blank_nodes(quad)}
+            named = cast("Quad", _relabelled(quad, labels))
+            (open_quads if any(_blank_nodes(named)) else closed_quads).add(named)
+        return open_quads, closed_quads
 
-def _is_isomorphic(wanted: set[Quad], found: set[Quad]) -> bool:
+
+def _is_isomorphic(wanted: set[Quad], found: set[Quad], depth: int = 0) -> bool:
     """Match the groups of one side with those of the other.
 
     Being isomorphic is an equivalence, so a group may take the first partner that fits.
@@ -138,15 +185,17 @@ def _is_isomorphic(wanted: set[Quad], found: set[Quad]) -> bool:
     wanted_nodes, found_nodes = _Nodes(wanted), _Nodes(found)
     candidates = defaultdict(list)
     for group in found_nodes.groups():
-        colours = found_nodes.refine(dict.fromkeys(group, 0))
+        colours = found_nodes.coloured(group)
         candidates[_palette(colours)].append(colours)
     for group in wanted_nodes.groups():
-        colours = wanted_nodes.refine(dict.fromkeys(group, 0))
+        colours = wanted_nodes.coloured(group)
         partners = candidates[_palette(colours)]
-        match = next((one for one in partners if _match(wanted_nodes, colours, found_nodes, one)), None)
-        if match is None:
+        for index, partner in enumerate(partners):
+            if _match(wanted_nodes, colours, found_nodes, partner, depth):
+                del partners[index]
+                break
+        else:
             return False
-        partners.remove(match)
     return not any(candidates.values())
 
 
@@ -154,22 +203,26 @@ def _palette(colours: _Colours) -> frozenset[tuple[int, int]]:
     return frozenset(Counter(colours.values()).items())
 
 
-def _match(wanted: _Nodes, wanted_colours: _Colours, found: _Nodes, found_colours: _Colours) -> bool:
-    if _palette(wanted_colours) != _palette(found_colours):
-        return False
-    colour, count = min(Counter(wanted_colours.values()).items(), key=lambda item: (item[1] == 1, item[1]))
-    if count == 1:
-        by_colour = {colour: node for node, colour in found_colours.items()}
-        labels = {node: by_colour[colour] for node, colour in wanted_colours.items()}
-        return all(
-            {_relabelled(quad, labels) for quad in wanted.quads_of[node]} == found.quads_of[labels[node]]
-            for node in labels
-        )
-    # Several nodes look alike: give one of them a colour of its own, and try each that it may stand for.
+def _match(wanted: _Nodes, wanted_colours: _Colours, found: _Nodes, found_colours: _Colours, depth: int) -> bool:
+    """Whether two groups of the same palette are the same.
+
+    The nodes that have a colour to themselves are named after it. What is left falls apart into smaller groups.
+    """
+    counts = Counter(wanted_colours.values())
+
+    def is_same(wanted_names: Mapping[Term, str], found_names: Mapping[Term, str]) -> bool:
+        wanted_open, wanted_closed = wanted.with_names(wanted_colours, wanted_names)
+        found_open, found_closed = found.with_names(found_colours, found_names)
+        return wanted_closed == found_closed and _is_isomorphic(wanted_open, found_open, depth + 1)
+
+    def names(colours: _Colours) -> dict[Term, str]:
+        return {node: f"={depth}:{colour}" for node, colour in colours.items() if counts[colour] == 1}
+
+    if 1 in counts.values():
+        return is_same(names(wanted_colours), names(found_colours))
+    # All look like others: name one of them, and try each that it may stand for.
+    colour = min(counts, key=lambda one: (counts[one], one))
     node = next(one for one, its in wanted_colours.items() if its == colour)
-    mine = wanted.refine({**wanted_colours, node: 1})
     return any(
-        _match(wanted, mine, found, found.refine({**found_colours, other: 1}))
-        for other, its in found_colours.items()
-        if its == colour
+        is_same({node: f"={depth}"}, {other: f"={depth}"}) for other, its in found_colours.items() if its == colour
     )

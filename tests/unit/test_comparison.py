@@ -1,5 +1,5 @@
 import random
-from itertools import pairwise
+from itertools import pairwise, permutations
 
 import pytest
 from hypothesis import given
@@ -109,3 +109,41 @@ def test_sets_are_compared_as_another_library_does(one, other):
         return result
 
     assert (set_difference(one, other) is None) == compare.isomorphic(graph(one), graph(other))
+
+
+@given(
+    edges=st.sets(st.tuples(st.integers(0, 4), st.sampled_from(["p", "q"]), st.integers(0, 4)), max_size=8),
+    others=st.sets(st.tuples(st.integers(0, 4), st.sampled_from(["p", "q"]), st.integers(0, 4)), max_size=8),
+    permutation=st.permutations(range(5)),
+)
+def test_small_graphs_are_the_same_where_some_renaming_makes_them_so(edges, others, permutation):
+    def graph(edges, names):
+        return {(f"_:{names[s]}", f"<{p}>", f"_:{names[o]}", "") for s, p, o in edges}
+
+    expected = any(graph(others, names) == graph(edges, range(5)) for names in permutations(range(5)))
+
+    assert (set_difference(graph(edges, range(5)), graph(others, range(5))) is None) == expected
+    assert set_difference(graph(edges, range(5)), graph(edges, permutation)) is None
+
+
+@pytest.mark.parametrize("length", [3, 6, 7])
+def test_rings_are_told_apart_by_their_lengths(length):
+    def ring(size, name):
+        return {(f"_:{name}{i}", "<p>", f"_:{name}{(i + 1) % size}", "") for i in range(size)}
+
+    assert set_difference(ring(2 * length, "a"), ring(2 * length, "b")) is None
+    assert set_difference(ring(2 * length, "a"), ring(length, "b") | ring(length, "c")) is not None
+
+
+@pytest.mark.parametrize("shape", ["list", "star", "nested star"])
+def test_many_blank_nodes_in_one_group_are_compared_soon(shape):
+    def graph(name):
+        for i in range(2000):
+            if shape == "list":
+                yield (f"_:{name}{i}", "<rest>", f"_:{name}{i + 1}", "")
+            else:
+                yield (f"_:{name}", "<p>", f"_:{name}{i}", "")
+            if shape == "nested star":
+                yield (f"_:{name}{i}", "<p>", f"_:{name}inner{i}", "")
+
+    assert set_difference(graph("a"), graph("b")) is None

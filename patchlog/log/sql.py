@@ -303,6 +303,6 @@ class SqlPatchLog:
     def _record_at(self, log: int, version: int) -> PatchRecord:
         with self._store.database.reading() as connection:
             row = connection.execute(select(PATCH).where(PATCH.c.log == log, PATCH.c.version == version)).first()
-        if row is None:
-            raise self._not_there(version)
+        if row is None:  # and records are not truncated
+            raise StorageError(f"the record of version {version} is missing: verify the log {self._name!r}")
         return record_of(row)

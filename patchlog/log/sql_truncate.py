@@ -6,7 +6,6 @@ from typing import Final
 
 from sqlalchemy import delete, func, select, update
 
-from patchlog.errors import LogNotFound
 from patchlog.log.batch import Batch
 from patchlog.log.tables import LOG, PATCH, PATCH_CHUNK
 
@@ -17,11 +16,9 @@ _MOST: Final = 10_000
 
 def truncate_some(batch: Batch, name: str, version: int) -> bool:
     """Forget at most some of the patches below a version that are still kept. Whether there are none left."""
-    batch.log(name)
+    log = batch.log(name)
     connection = batch.connection
-    row = connection.execute(select(LOG).where(LOG.c.name == name)).first()
-    if row is None:
-        raise LogNotFound(f"there is no log {name!r}")
+    row = connection.execute(select(LOG).where(LOG.c.key == log.key)).one()
     first = row.first_version
     until = min(version, row.head_version + 1, first + _MOST)
     if until <= first:

@@ -20,7 +20,7 @@ from patchlog.errors import LogNotFound, PatchLogError, PositionGone, StorageErr
 from patchlog.log.database import Database
 from patchlog.log.migration import alembic_on, check_migrated, current_revision, migrate
 from patchlog.log.records import LogOptions
-from patchlog.log.sql import SqlLogStore
+from patchlog.log.sql import SqlLogStore, SqlPatchLog
 from patchlog.log.tables import METADATA, PATCH_CHUNK, REVISION, STAGE
 
 APPENDER = textwrap.dedent(
@@ -256,6 +256,28 @@ def test_append_by_another_store_wakes_those_who_wait(sql_backend, sql_log, patc
 # Uploads
 
 
+@pytest.mark.parametrize("moves", [1, 2, 3, 4])
+def test_large_upload_is_hashed_again_as_often_as_the_head_moves(sql_log, patches, monkeypatch, moves):
+    """After the third time it is hashed under the lock, where nothing moves."""
+    sent = patches.one("large", values=[f'"{i}{"x" * 4000}"' for i in range(1000)])
+    head_of, seen = SqlPatchLog.head, []
+
+    def moving_head(log):
+        head = head_of(log)
+        seen.append(head.version)
+        if len(seen) <= moves:
+            sql_log.append(patches.one(f"s{len(seen)}"))
+        return head
+
+    monkeypatch.setattr(SqlPatchLog, "head", moving_head)
+
+    answer = sql_log.append(sent)
+
+    assert len(seen) == min(moves + 1, 3)
+    assert answer.version == min(moves, 3) + 1
+    assert sql_log.verify().is_sound
+
+
 def test_patch_that_is_truncated_while_it_is_read_is_gone(sql_log, patches):
     sql_log.append(patches.one(values=[f'"{i}{"x" * 4000}"' for i in range(1000)]))
     chunks = iter(next(sql_log.read()).chunks)
@@ -405,6 +427,17 @@ def test_what_is_missing_is_not_passed_over_in_silence(sql_store, three, table):
 
     with pytest.raises(StorageError, match="version 2 is missing"):
         [list(logged.chunks) for logged in three.read()]
+
+
+def test_record_that_is_missing_below_the_kept_ones_is_an_error(sql_store, three):
+    three.truncate_before(3)
+    with sql_store.database.writing() as connection:
+        connection.execute(text("DELETE FROM patch WHERE version = 2"))
+
+    with pytest.raises(StorageError, match="record of version 2"):
+        three.verify()
+    with pytest.raises(StorageError, match="record of version 2"):
+        three.find(2)
 
 
 def test_log_that_is_deleted_while_it_is_read_is_not_found(sql_store, three):

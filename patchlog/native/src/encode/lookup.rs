@@ -5,6 +5,7 @@ use crate::hash::hash_bytes;
 use crate::text::same;
 
 const NONE: u32 = u32::MAX;
+const FIRST_BUCKETS: usize = 1 << 13;
 
 struct Entry {
     text: Vec<u8>,
@@ -41,7 +42,11 @@ pub struct Found {
 
 impl Lookup {
     pub fn new(what: &'static str, size: u32) -> Self {
-        let buckets = (size as usize * 2).next_power_of_two().max(16);
+        // Grows with the entries: a size is only what the stream declares, and may be huge.
+        let buckets = (size as usize)
+            .saturating_mul(2)
+            .next_power_of_two()
+            .clamp(16, FIRST_BUCKETS);
         Lookup {
             what,
             size,
@@ -173,7 +178,11 @@ impl Lookup {
         self.next_serial += 1;
         self.entries[index as usize].serial = self.next_serial;
         self.link_newest(index);
-        self.insert_bucket(hash, index);
+        if self.entries.len() * 2 > self.buckets.len() {
+            self.grow_buckets();
+        } else {
+            self.insert_bucket(hash, index);
+        }
         let id = index + 1;
         let written = if self.last_written != NONE && id == self.last_written + 1 {
             0
@@ -204,6 +213,20 @@ impl Lookup {
         entry.hash = hash;
         entry.row = row;
         Ok(index)
+    }
+
+    fn grow_buckets(&mut self) {
+        let size = self.buckets.len() * 2;
+        self.mask = size - 1;
+        self.buckets.clear();
+        self.buckets.resize(size, NONE);
+        // All that are in the order of use: entries that are left alone are not.
+        let mut index = self.oldest;
+        while index != NONE {
+            let Entry { hash, newer, .. } = self.entries[index as usize];
+            self.insert_bucket(hash, index);
+            index = newer;
+        }
     }
 
     fn insert_bucket(&mut self, hash: u64, index: u32) {
@@ -258,6 +281,24 @@ mod tests {
         lookup.find(b"b", 1).unwrap();
 
         assert!(lookup.find(b"c", 1).is_err());
+    }
+
+    #[test]
+    fn a_table_of_any_size_costs_what_is_in_it() {
+        let mut lookup = Lookup::new("name", u32::MAX);
+        for row in 0..20_000u64 {
+            lookup.find(format!("n{row}").as_bytes(), row).unwrap();
+        }
+
+        for row in 0..20_000u64 {
+            assert!(
+                lookup
+                    .find(format!("n{row}").as_bytes(), row)
+                    .unwrap()
+                    .new_entry
+                    .is_none()
+            );
+        }
     }
 
     #[test]

@@ -61,7 +61,7 @@ lock: setup ## Choose the newest versions of all dependencies and write the lock
 	    --output-file requirements.lock
 	$(PYTHON) -m uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
 	    --custom-compile-command "make lock" pyproject.toml --constraint requirements.lock --group dev \
-	    --extra arrow --extra grpc --extra postgres --extra rdf \
+	    --extra api --extra arrow --extra grpc --extra postgres --extra rdf \
 	    --output-file requirements-dev.lock
 
 clean: ## Remove all that make has made

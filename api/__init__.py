@@ -1,1 +1,1 @@
-"""The service: patch logs over HTTP. Empty in this release; the package holds the name and its place."""
+"""The service: patch logs over HTTP. `api.app` puts it together, `api.routes` has one module for each room of it."""

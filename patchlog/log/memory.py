@@ -97,6 +97,9 @@ class MemoryLogStore:
             del self._logs[name]
         self.wakeups.announce(name)
 
+    def listen(self) -> None:
+        """No other process appends."""
+
     def close(self) -> None:
         """Nothing is held open."""
 

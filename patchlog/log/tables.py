@@ -4,6 +4,7 @@
     patch         one small row a patch. Kept when its bytes are forgotten.
     patch_chunk   the bytes, in rows of about a mebibyte at most
     stage         one row an upload that did not fit in memory and has no versions yet
+    api_key       one row a key of the service; a hash of its secret
 
 The chunks of a patch are found by its `body`. What fits in memory goes straight to its place: its body is its version.
 The chunks of a stage are written before they have a version, and are not written twice: their bodies are negative
@@ -24,15 +25,16 @@ from sqlalchemy import (
     MetaData,
     String,
     Table,
+    Text,
     UniqueConstraint,
 )
 
 from patchlog.log.staging import MAX_PATCHES
 
-__all__ = ["LOG", "METADATA", "PATCH", "PATCH_CHUNK", "REVISION", "STAGE", "body_of_stage"]
+__all__ = ["API_KEY", "LOG", "METADATA", "PATCH", "PATCH_CHUNK", "REVISION", "STAGE", "body_of_stage"]
 
-REVISION: Final = "0001"
-"""The migration that these tables come from."""
+REVISION: Final = "0002"
+"""The last of the migrations that these tables come from."""
 
 METADATA: Final = MetaData(
     naming_convention={
@@ -111,6 +113,17 @@ STAGE: Final = Table(
     _log_key(),
     Column("begun_ms", BigInteger, nullable=False),
     sqlite_autoincrement=True,
+)
+
+API_KEY: Final = Table(
+    "api_key",
+    METADATA,
+    Column("id", String(16), primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("secret_hash", _HASH, nullable=False),
+    Column("scopes", Text, nullable=False),
+    Column("created_ms", BigInteger, nullable=False),
+    Column("expires_ms", BigInteger),
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from threading import Condition
 from typing import Final
 
@@ -21,12 +22,28 @@ class Wakeups:
     def __init__(self) -> None:
         self._changed = Condition()
         self._counts: Counter[str] = Counter()
+        self._subscribers: tuple[Callable[[str], object], ...] = ()
 
     def announce(self, name: str) -> None:
         """Say that a log has changed."""
         with self._changed:
             self._counts[name] += 1
             self._changed.notify_all()
+        for told in self._subscribers:
+            told(name)
+
+    def subscribe(self, told: Callable[[str], object]) -> None:
+        """Have a function called with the name of each log that has changed; an empty name is any log.
+
+        It is called in whichever thread knows of the change, and must neither block nor raise.
+        """
+        with self._changed:
+            self._subscribers = (*self._subscribers, told)
+
+    def unsubscribe(self, told: Callable[[str], object]) -> None:
+        """Call it no more."""
+        with self._changed:
+            self._subscribers = tuple(other for other in self._subscribers if other != told)
 
     def announce_all(self) -> None:
         """Say that any log may have changed."""

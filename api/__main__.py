@@ -1,0 +1,108 @@
+"""`python -m api`, installed as `patchlog-api`: serve, and make, list and revoke API keys.
+
+    python -m api [--host … --port … --database …]
+    python -m api key create --scope log:NAME:read … [--name …] [--days …] [--database …]
+    python -m api key list | key revoke ID [--database …]
+
+Options go before the environment, and that before the file of settings.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from pydantic import ValidationError
+
+from api.keys import create_key, list_keys, revoke_key
+from api.server import serve
+from api.settings import Settings
+from api.telemetry import log_to_stderr
+from patchlog.errors import PatchLogError
+from patchlog.log.database import Database
+from patchlog.log.migration import check_migrated, migrate
+from patchlog.log.records import time_of
+
+__all__ = ["main"]
+
+_DAY_SECONDS = 24 * 60 * 60
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Do what the command line says. An error of the user is one line on standard error, and exit code 1."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        if words[:1] == ["key"]:
+            _do_with_keys(words[1:])
+        else:
+            _serve(words)
+    except ValidationError as error:
+        flaws = "; ".join(f"{'.'.join(map(str, flaw['loc']))}: {flaw['msg']}" for flaw in error.errors())
+        sys.exit(f"error: {flaws}")
+    except PatchLogError as error:
+        sys.exit(f"error: {error}")
+
+
+def _serve(arguments: Sequence[str]) -> None:
+    parser = argparse.ArgumentParser(prog="python -m api", description="Serve patch logs over HTTP.")
+    parser.add_argument("--log-level", default="info", choices=["debug", "info", "warning", "error"])
+    for name, field in Settings.model_fields.items():
+        parser.add_argument(f"--{name.replace('_', '-')}", default=argparse.SUPPRESS, help=field.description)
+    given = vars(parser.parse_args(arguments))
+    log_to_stderr(given.pop("log_level"))
+    serve(Settings(**given))
+
+
+def _do_with_keys(arguments: Sequence[str]) -> None:
+    parser = argparse.ArgumentParser(prog="python -m api key", description="The API keys of a database.")
+    commands = parser.add_subparsers(required=True, metavar="create|list|revoke")
+    place = argparse.ArgumentParser(add_help=False)
+    place.add_argument("--database", default=argparse.SUPPRESS, help=Settings.model_fields["database"].description)
+    create = commands.add_parser("create", parents=[place], help="make a key, and print it this once")
+    create.add_argument("--scope", dest="scopes", action="append", required=True, metavar="log:NAME:RIGHT")
+    create.add_argument("--name", default="", help="for people who read the list")
+    create.add_argument("--days", type=float, help="how long it is good; without it, until it is revoked")
+    create.set_defaults(do=_create)
+    commands.add_parser("list", parents=[place], help="list the keys").set_defaults(do=_list)
+    revoke = commands.add_parser("revoke", parents=[place], help="make a key useless")
+    revoke.add_argument("id")
+    revoke.set_defaults(do=_revoke)
+    options = parser.parse_args(arguments)
+    options.do(options)
+
+
+@contextmanager
+def _database(options: argparse.Namespace) -> Iterator[Database]:
+    given: dict[str, Any] = {"database": options.database} if "database" in options else {}
+    database = Database(Settings(**given).database)
+    try:
+        (migrate if database.is_sqlite else check_migrated)(database)
+        yield database
+    finally:
+        database.close()
+
+
+def _create(options: argparse.Namespace) -> None:
+    seconds = None if options.days is None else options.days * _DAY_SECONDS
+    with _database(options) as database:
+        _, text = create_key(database, options.scopes, name=options.name, expires_seconds=seconds)
+    print(text)  # noqa: T201  it is what was asked for
+
+
+def _list(options: argparse.Namespace) -> None:
+    with _database(options) as database:
+        for key in list_keys(database):
+            until = "" if key.expires_ms is None else f"until {time_of(key.expires_ms)}"
+            print(*filter(None, [key.id, key.created, *map(str, key.scopes), until, key.name]), sep="\t")  # noqa: T201
+
+
+def _revoke(options: argparse.Namespace) -> None:
+    with _database(options) as database:
+        revoke_key(database, options.id)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""Who may do what: the key of a request, and the right that a route asks for."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from fastapi import Depends, Request
+
+from api.errors import Problem, Refusal
+from api.keys import ApiKey, Right, find_key, key_id_of
+from api.tails import Run
+from patchlog.log.database import Database
+
+__all__ = ["Access", "may"]
+
+_KNOWN_SECONDS: Final = 2.0
+"""How long a key that was revoked by another process may still be good here."""
+
+_UNAUTHORIZED: Final = Problem(401, "unauthorized", "The request needs an API key", {"WWW-Authenticate": "Bearer"})
+_FORBIDDEN: Final = Problem(403, "forbidden", "The API key does not allow this")
+
+
+class Access:
+    """Finds the keys of requests. Without a database there are none, and everyone may do everything."""
+
+    def __init__(self, database: Database | None, run: Run) -> None:
+        self._database = database
+        self._run = run
+        self._known: dict[str, tuple[float, ApiKey]] = {}
+
+    @property
+    def is_open(self) -> bool:
+        """Whether no keys are asked for."""
+        return self._database is None
+
+    async def key_of(self, request: Request) -> ApiKey | None:
+        """The key of a request; None where no keys are asked for. Raises Refusal."""
+        database = self._database
+        if database is None:
+            return None
+        kind, _, text = request.headers.get("authorization", "").partition(" ")
+        text = text.strip()
+        key_id = key_id_of(text)
+        if kind.lower() != "bearer" or key_id is None:
+            raise Refusal(_UNAUTHORIZED, "send the header 'Authorization: Bearer pl_…', with a key of this service")
+        since, key = self._known.get(key_id, (0.0, None))
+        if key is None or time.monotonic() - since > _KNOWN_SECONDS:
+            key = await self._run(lambda: find_key(database, key_id))
+            self._known.pop(key_id, None)
+            if key is not None:
+                self._known[key_id] = (time.monotonic(), key)
+        if key is None or not key.is_opened_by(text):
+            raise Refusal(_UNAUTHORIZED, "this service has no such key, or no longer")
+        if key.is_expired:
+            raise Refusal(_UNAUTHORIZED, "the key has expired: ask for a new one")
+        return key
+
+
+def may(right: Right) -> Any:
+    """What a route depends on: a right on the log in its path; on all logs where there is none in it."""
+
+    async def check(request: Request) -> None:
+        access: Access = request.app.state.service.access
+        if access.is_open:
+            return
+        key = await access.key_of(request)
+        log = request.path_params.get("log", "*")
+        if key is not None and not key.allows(right, log):
+            raise Refusal(_FORBIDDEN, f"this needs the scope log:{log}:{right}")
+
+    dependency: Callable[[Request], Awaitable[None]] = check
+    return Depends(dependency)

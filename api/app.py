@@ -1,0 +1,92 @@
+"""Puts the service together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any, Final
+
+from fastapi import FastAPI
+
+import patchlog
+from api.bodies import SmallBodies
+from api.documents import ProblemDocument
+from api.errors import PROBLEM_JSON, answer_problems
+from api.routes import ROUTERS
+from api.service import Service
+from api.settings import Settings
+from api.tails import LocalLogStore
+from api.telemetry import Telemetry
+from patchlog.errors import PatchLogError
+from patchlog.log.stores import open_store
+
+__all__ = ["create_app"]
+
+_DESCRIPTION: Final = "Patch logs over HTTP: append, download, follow and verify the changes of RDF datasets."
+
+
+def create_app(settings: Settings | None = None, store: LocalLogStore | None = None) -> FastAPI:
+    """Make the app. It opens the database when it starts, and closes it when it ends; a given store stays open."""
+    chosen = settings or Settings()
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        async with AsyncExitStack() as closing:
+            try:
+                opened = store
+                if opened is None:
+                    opened = await asyncio.to_thread(_open, chosen.database)
+                    closing.push_async_callback(asyncio.to_thread, opened.close)
+                app.state.service = service = Service(chosen, opened)
+            except PatchLogError as error:
+                app.state.failure = error
+                raise
+            closing.push_async_callback(asyncio.to_thread, service.close)
+            yield
+
+    app = FastAPI(
+        title="patchlog",
+        version=patchlog.__version__,
+        description=_DESCRIPTION,
+        lifespan=lifespan,
+        redirect_slashes=False,
+        redoc_url=None,
+        responses={"default": {"model": ProblemDocument, "description": "Refused"}},
+        generate_unique_id_function=lambda route: route.name,
+    )
+    for router in ROUTERS:
+        app.include_router(router)
+    answer_problems(app)
+    app.add_middleware(SmallBodies)
+    app.add_middleware(Telemetry)
+    _tell_truly(app)
+    return app
+
+
+def _open(url: str) -> LocalLogStore:
+    store: Any = open_store(url)
+    local: LocalLogStore = store
+    return local
+
+
+def _tell_truly(app: FastAPI) -> None:
+    """Have OpenAPI say what FastAPI does not know: the type of problems, keys, and that there is no 422."""
+    generate = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        if app.openapi_schema is not None:
+            return app.openapi_schema
+        schema = generate()
+        schema["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
+        schema["security"] = [{}, {"key": []}]
+        for unused in ("HTTPValidationError", "ValidationError"):
+            schema["components"]["schemas"].pop(unused, None)
+        for operations in schema["paths"].values():
+            for operation in operations.values():
+                operation["responses"].pop("422", None)
+                content = operation["responses"]["default"]["content"]
+                operation["responses"]["default"]["content"] = {PROBLEM_JSON: content["application/json"]}
+        return schema
+
+    app.openapi = openapi  # type: ignore[method-assign]  # FastAPI's documented way

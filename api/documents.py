@@ -1,0 +1,138 @@
+"""The JSON documents of the service, for OpenAPI and to check requests. `patchlog.log.documents` writes them."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from patchlog.log.records import LogOptions
+
+__all__ = [
+    "AppendDocument",
+    "HeadDocument",
+    "LogDocument",
+    "LogsDocument",
+    "OptionsDocument",
+    "PatchDocument",
+    "PatchesDocument",
+    "ProblemDocument",
+    "StatusDocument",
+    "TruncationDocument",
+    "VerificationDocument",
+]
+
+
+class HeadDocument(BaseModel):
+    """The last patch of a log. `hash` is its chain hash."""
+
+    version: int
+    id: str | None
+    hash: str
+    time: str | None
+
+
+class OptionsDocument(BaseModel):
+    """What the patches of a log may hold."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    rdf_star: bool = LogOptions().rdf_star
+    generalized_statements: bool = LogOptions().generalized_statements
+
+    def options(self) -> LogOptions:
+        """The options of a log."""
+        return LogOptions(rdf_star=self.rdf_star, generalized_statements=self.generalized_statements)
+
+
+class LogDocument(BaseModel):
+    """A log as it stands. The counts are of the patches that are kept."""
+
+    name: str
+    id: str
+    head: HeadDocument
+    first_version: int
+    patches: int
+    operations: int
+    bytes: int
+    created: str
+    options: OptionsDocument
+
+
+class LogsDocument(BaseModel):
+    """A page of the list of logs."""
+
+    logs: list[LogDocument]
+    next: str | None = Field(description="Where the next page is.")
+
+
+class AppendDocument(BaseModel):
+    """Where the patches of an upload are. `version` and `id` are of the last."""
+
+    first_version: int
+    version: int
+    id: str
+    operations: int
+    bytes: int
+
+
+class PatchDocument(BaseModel):
+    """What is known of a patch. Hashes are SHA-256."""
+
+    version: int
+    id: str
+    prev: str | None
+    content_hash: str
+    chain_hash: str
+    body_hash: str
+    bytes: int
+    operations: int
+    adds: int
+    deletes: int
+    namespaces: int
+    transactions: int
+    time: str
+
+
+class PatchesDocument(BaseModel):
+    """A page of descriptions of patches."""
+
+    patches: list[PatchDocument]
+    next: str | None = Field(description="Where the next page is.")
+
+
+class TruncationDocument(BaseModel):
+    """What is to be forgotten."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    before: int = Field(ge=1, le=(1 << 63) - 1, description="The first version that is kept.")
+
+
+class VerificationDocument(BaseModel):
+    """What a walk along the chain has found."""
+
+    sound: bool
+    checked: int
+    head: HeadDocument
+    first_bad_version: int | None
+    reason: str | None
+
+
+class StatusDocument(BaseModel):
+    """How the service is."""
+
+    status: str
+
+
+class ProblemDocument(BaseModel):
+    """Why a request was refused (RFC 9457): what, where in the input, and what to do."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    frame: int | None = None
+    row: int | None = None
+    line: int | None = None
+    head: HeadDocument | None = None
+    oldest_kept: int | None = None
+    snapshots: str | None = None

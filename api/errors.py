@@ -1,0 +1,133 @@
+"""What becomes of errors: one table from the library's errors to problem documents (RFC 9457).
+
+Nothing else in the service knows which error has which status.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any, Final
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, Response
+from starlette.exceptions import HTTPException
+
+from patchlog import errors
+
+__all__ = ["PROBLEMS", "PROBLEM_JSON", "Problem", "Refusal", "answer_problems", "problem_of"]
+
+PROBLEM_JSON: Final = "application/problem+json"
+_TYPE: Final = "urn:patchlog:problem:"
+
+_LOG: Final = logging.getLogger("patchlog.service")
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A kind of problem. `name` is the end of its type, by which programs tell it from others."""
+
+    status: int
+    name: str
+    title: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+PROBLEMS: Final[Mapping[type[errors.PatchLogError], Problem]] = {
+    errors.MalformedFrame: Problem(400, "malformed-frame", "The bytes are not what their format says"),
+    errors.LimitExceeded: Problem(400, "limit-exceeded", "The input asks for more than is allowed"),
+    errors.UnsupportedOption: Problem(400, "unsupported-option", "The stream options are not supported"),
+    errors.UnknownLookupEntry: Problem(400, "unknown-lookup-entry", "A lookup entry is not defined"),
+    errors.UnexpectedRow: Problem(400, "unexpected-row", "A row stands where it must not"),
+    errors.InvalidTerm: Problem(400, "invalid-term", "A term is not valid where it stands"),
+    errors.InvalidSyntax: Problem(400, "invalid-syntax", "The text is not well formed"),
+    errors.TransactionError: Problem(400, "transaction-order", "Transactions are out of order"),
+    errors.LogNotFound: Problem(404, "log-not-found", "There is no such log"),
+    errors.LogAlreadyExists: Problem(409, "log-exists", "There is such a log already"),
+    errors.HeadMismatch: Problem(412, "head-mismatch", "Another patch is the head of the log"),
+    errors.PatchAlreadyExists: Problem(409, "patch-exists", "The id belongs to another patch"),
+    errors.PositionGone: Problem(410, "position-gone", "The patch was truncated away"),
+    errors.StorageError: Problem(500, "storage-failed", "The database failed"),
+    errors.StorageFull: Problem(507, "storage-full", "There is no room left", {"Retry-After": "60"}),
+    errors.UsageError: Problem(400, "bad-request", "The request cannot be carried out"),
+    errors.MissingExtra: Problem(501, "not-installed", "The service lacks an optional part"),
+}
+_UNAVAILABLE: Final = Problem(503, "storage-unavailable", "The database cannot be used now", {"Retry-After": "1"})
+_UNEXPECTED: Final = Problem(500, "internal", "The service failed")
+
+
+class Refusal(Exception):
+    """A request that the service itself refuses, before a log is asked."""
+
+    def __init__(self, problem: Problem, detail: str, **members: Any) -> None:
+        super().__init__(detail)
+        self.problem = problem
+        self.detail = detail
+        self.members = members
+
+
+def problem_of(error: errors.PatchLogError) -> Problem:
+    """The kind of problem that an error is."""
+    if isinstance(error, errors.StorageError) and not isinstance(error, errors.StorageFull) and error.is_transient:
+        return _UNAVAILABLE
+    return next(PROBLEMS[kind] for kind in type(error).__mro__ if kind in PROBLEMS)
+
+
+def answer_problems(app: FastAPI) -> None:
+    """Have the app answer all errors with problem documents."""
+    app.add_exception_handler(errors.PatchLogError, _answer_library)
+    app.add_exception_handler(Refusal, _answer_refusal)
+    app.add_exception_handler(RequestValidationError, _answer_invalid)
+    app.add_exception_handler(HTTPException, _answer_http)
+    app.add_exception_handler(Exception, _answer_unexpected)
+
+
+def _answer(problem: Problem, detail: str, members: Mapping[str, Any] | None = None) -> Response:
+    body = {
+        "type": f"{_TYPE}{problem.name}",
+        "title": problem.title,
+        "status": problem.status,
+        "detail": detail,
+        **(members or {}),
+    }
+    return JSONResponse(body, problem.status, problem.headers, PROBLEM_JSON)
+
+
+async def _answer_library(request: Request, error: Exception) -> Response:
+    assert isinstance(error, errors.PatchLogError)
+    problem = problem_of(error)
+    members: dict[str, Any] = {}
+    if problem.status == HTTPStatus.INTERNAL_SERVER_ERROR:
+        _LOG.error("the database failed", exc_info=error)
+    for name in ("frame", "row", "line", "oldest_kept", "version"):
+        if (place := getattr(error, name, None)) is not None:
+            members[name] = place
+    if isinstance(error, errors.PositionGone):
+        members["snapshots"] = f"/logs/{request.path_params['log']}/snapshots"
+    return _answer(problem, str(error), members)
+
+
+async def _answer_refusal(_: Request, error: Exception) -> Response:
+    assert isinstance(error, Refusal)
+    return _answer(error.problem, error.detail, error.members)
+
+
+async def _answer_invalid(_: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    flaws = [f"{'.'.join(map(str, flaw['loc']))}: {flaw['msg']}" for flaw in error.errors()]
+    return _answer(Problem(400, "invalid-parameter", "A parameter is not valid"), "; ".join(flaws))
+
+
+async def _answer_http(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    title = HTTPStatus(error.status_code).phrase
+    name = title.lower().replace(" ", "-")
+    return _answer(Problem(error.status_code, name, title, error.headers or {}), str(error.detail))
+
+
+async def _answer_unexpected(_: Request, error: Exception) -> Response:
+    _LOG.error("a request failed", exc_info=error)
+    return _answer(_UNEXPECTED, "the request may be repeated; the service has logged what went wrong")

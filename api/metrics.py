@@ -1,0 +1,79 @@
+"""The metrics of a service, as Prometheus reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from patchlog.log.contract import LogStore
+from patchlog.log.records import Appended, LogDescription
+
+__all__ = ["Metrics"]
+
+_SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60)
+_MOST_LOGS: Final = 10_000
+"""A scrape has to end: logs beyond these have no gauges."""
+
+
+class Metrics:
+    """Counts and times of one service."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        self.requests: Final = Counter(
+            "patchlog_requests", "Requests", ["method", "route", "status"], registry=self._registry
+        )
+        self.seconds: Final = Histogram(
+            "patchlog_request_seconds",
+            "Time until the answer began",
+            ["method", "route"],
+            buckets=_SECONDS,
+            registry=self._registry,
+        )
+        self.received_bytes: Final = Counter(
+            "patchlog_received_bytes", "Bytes of uploads, decompressed", registry=self._registry
+        )
+        self.sent_bytes: Final = Counter("patchlog_sent_bytes", "Bytes of answers", registry=self._registry)
+        self.tails: Final = Gauge("patchlog_tails", "Live tails that are open", registry=self._registry)
+        self._appended_patches = Counter("patchlog_appended_patches", "Patches appended", registry=self._registry)
+        self._appended_operations = Counter(
+            "patchlog_appended_operations", "Operations of the patches appended", registry=self._registry
+        )
+        self._appended_bytes = Counter(
+            "patchlog_appended_bytes", "Stored bytes of the patches appended", registry=self._registry
+        )
+        self._retries = Counter("patchlog_append_retries", "Uploads of what was there already", registry=self._registry)
+
+    def count(self, appended: Appended) -> None:
+        """Count an append."""
+        if appended.is_retry:
+            self._retries.inc()
+            return
+        self._appended_patches.inc(appended.version - appended.first_version + 1)
+        self._appended_operations.inc(appended.operations)
+        self._appended_bytes.inc(appended.bytes)
+
+    def text(self, store: LogStore) -> bytes:
+        """All of it, with the state of the logs as it is now. Asks the store."""
+        logs = CollectorRegistry()
+        logs.register(_Logs(store.list(limit=_MOST_LOGS)))
+        return generate_latest(self._registry) + generate_latest(logs)
+
+
+class _Logs(Collector):
+    def __init__(self, logs: Iterable[LogDescription]) -> None:
+        self._logs = logs
+
+    def collect(self) -> Iterator[Metric]:
+        heads = GaugeMetricFamily("patchlog_head_version", "Version of the last patch", labels=["log"])
+        patches = GaugeMetricFamily("patchlog_kept_patches", "Patches that are kept", labels=["log"])
+        size = GaugeMetricFamily("patchlog_kept_bytes", "Stored bytes of the patches that are kept", labels=["log"])
+        for log in self._logs:
+            heads.add_metric([log.name], log.head.version)
+            patches.add_metric([log.name], log.patches)
+            size.add_metric([log.name], log.bytes)
+        yield from (heads, patches, size)

@@ -1,0 +1,13 @@
+"""The routes. A module of routes offers `router`; it is served when it stands in `ROUTERS`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastapi import APIRouter
+
+from api.routes import logs, patches, stream, system
+
+__all__ = ["ROUTERS"]
+
+ROUTERS: Final[tuple[APIRouter, ...]] = (logs.router, patches.router, stream.router, system.router)

@@ -1,0 +1,139 @@
+"""Logs by name: list, create, describe, delete, truncate, verify."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import JSONResponse
+
+from api.access import may
+from api.conditions import tag
+from api.documents import LogDocument, LogsDocument, OptionsDocument, TruncationDocument, VerificationDocument
+from api.keys import ApiKey
+from api.service import Service, service_of
+from patchlog.errors import LogAlreadyExists
+from patchlog.log.documents import description_document, verification_document
+from patchlog.log.records import LogDescription
+
+__all__ = ["router"]
+
+router = APIRouter(tags=["logs"])
+
+_PAGE = 100
+_MOST = 1000
+
+
+@router.get("/logs", summary="List the logs", response_model=LogsDocument)
+async def list_logs(
+    request: Request,
+    after: Annotated[
+        str, Query(pattern=r"^[A-Za-z0-9._-]{0,100}$", description="The last name of the page before.")
+    ] = "",
+    limit: Annotated[int, Query(ge=1, le=_MOST)] = _PAGE,
+) -> Response:
+    """List the logs that the key may read, by name, a page at a time."""
+    service = service_of(request)
+    key = await service.access.key_of(request)
+    found = await service.run(lambda: _readable(service, key, after, limit + 1))
+    page = found[:limit]
+    following = None
+    if len(found) > limit:
+        following = f"/logs?{urlencode({'after': page[-1].name, 'limit': limit})}"
+    document = {"logs": [description_document(log) for log in page], "next": following}
+    headers = {"Link": f'<{following}>; rel="next"'} if following else {}
+    return JSONResponse(document, headers=headers)
+
+
+@router.put(
+    "/logs/{log}",
+    summary="Create a log",
+    response_model=LogDocument,
+    responses={201: {"model": LogDocument, "description": "It is new"}},
+    dependencies=[may("admin")],
+)
+async def create_log(request: Request, log: str, options: OptionsDocument | None = None) -> Response:
+    """Create a log. One that is there already stays as it is; where other options are asked for, that is a conflict."""
+    service = service_of(request)
+    description, is_new = await service.run(lambda: _created(service, log, options))
+    return _described(description, 201 if is_new else 200)
+
+
+@router.get("/logs/{log}", summary="Describe a log", response_model=LogDocument, dependencies=[may("read")])
+async def describe_log(request: Request, log: str) -> Response:
+    """Describe a log as it stands. The entity tag is the id of its head."""
+    service = service_of(request)
+    return _described(await service.run(lambda: service.log(log).describe()))
+
+
+@router.delete("/logs/{log}", summary="Delete a log", status_code=204, dependencies=[may("admin")])
+async def delete_log(request: Request, log: str) -> Response:
+    """Delete a log with all of its patches."""
+    service = service_of(request)
+
+    def delete() -> None:
+        service.log(log)  # which checks the name
+        service.store.delete(log)
+
+    await service.run(delete)
+    return Response(status_code=204)
+
+
+@router.post(
+    "/logs/{log}/truncate",
+    summary="Forget old patches",
+    response_model=LogDocument,
+    dependencies=[may("admin")],
+)
+async def truncate_log(request: Request, log: str, truncation: TruncationDocument) -> Response:
+    """Forget the bytes of all patches below a version. Their versions, ids and hashes stay."""
+    service = service_of(request)
+    return _described(await service.run(lambda: service.log(log).truncate_before(truncation.before)))
+
+
+@router.get(
+    "/logs/{log}/verify",
+    summary="Check the chain",
+    response_model=VerificationDocument,
+    dependencies=[may("read")],
+)
+async def verify_log(request: Request, log: str) -> Response:
+    """Compute all hashes anew and name the first version that is bad."""
+    service = service_of(request)
+    verification = await service.run(lambda: service.log(log).verify())
+    return JSONResponse(verification_document(verification), headers={"Cache-Control": "no-store"})
+
+
+def _described(description: LogDescription, status: int = 200) -> Response:
+    headers = {"Cache-Control": "no-cache"}
+    if description.head.id is not None:
+        headers["ETag"] = tag(description.head.id)
+    if status == 201:
+        headers["Location"] = f"/logs/{description.name}"
+    return JSONResponse(description_document(description), status, headers)
+
+
+def _created(service: Service, name: str, options: OptionsDocument | None) -> tuple[LogDescription, bool]:
+    wanted = (options or OptionsDocument()).options()
+    try:
+        return service.store.create(name, wanted), True
+    except LogAlreadyExists:
+        description = service.log(name).describe()
+        if options is not None and description.options != wanted:
+            raise LogAlreadyExists(
+                f"there is a log {name!r} already, with other options; they are fixed when it is created"
+            ) from None
+        return description, False
+
+
+def _readable(service: Service, key: ApiKey | None, after: str, limit: int) -> list[LogDescription]:
+    """The next logs that the key may read."""
+    found: list[LogDescription] = []
+    while len(found) < limit:
+        page = service.store.list(after=after, limit=_MOST)
+        found += (log for log in page if key is None or key.allows("read", log.name))
+        if len(page) < _MOST:
+            break
+        after = page[-1].name
+    return found[:limit]

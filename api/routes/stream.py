@@ -1,0 +1,79 @@
+"""Live tails: patches as they are appended."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Header, Query, Request, Response
+
+from api.access import may
+from api.answers import Streamed, sent
+from api.negotiation import EVENTS, JELLY_PATCHES, PATCH_TEXT, Representation, chosen
+from api.outgoing import Compressor, Outflow, as_events, as_stored, as_text, cut
+from api.routes.patches import MOST_VERSION, Version
+from api.service import Service, service_of
+from patchlog.log.contract import StagingPatchLog
+from patchlog.log.records import Head
+
+__all__ = ["router"]
+
+router = APIRouter(tags=["patches"])
+
+_HEADERS: Final = {"Cache-Control": "no-store", "Vary": "Accept", "X-Accel-Buffering": "no"}
+
+
+@router.get(
+    "/logs/{log}/stream",
+    summary="Follow a log",
+    responses={204: {"description": "Nothing came while the request waited"}},
+    dependencies=[may("read")],
+)
+async def follow(
+    request: Request,
+    log: str,
+    after: Version = 0,
+    wait: Annotated[float | None, Query(ge=0, description="Seconds to wait at most, for one answer that ends.")] = None,
+    last_event_id: Annotated[int | None, Header(ge=0, le=MOST_VERSION)] = None,
+) -> Response:
+    """Get all patches behind a version, and then each new one when it is durable, without end.
+
+    A Jelly-Patch stream has empty frames as heartbeats, an RDF Patch text empty comments. Of server-sent events each is
+    a patch, its id the version, so that a browser goes on where it was. With `wait` the answer ends with the patches
+    that are there as soon as there is one, and is 204 when none came in time.
+    """
+    service = service_of(request)
+    form = chosen(request, (JELLY_PATCHES, PATCH_TEXT, EVENTS))
+    position = after if last_event_id is None else last_event_id
+    patch_log = service.log(log)
+    head = await service.run(lambda: _checked(patch_log, position))
+    if wait is None:
+        return Streamed(_live(service, patch_log, head, position, _outflow(form)), form.media_type, _HEADERS)
+    if head.version <= position:
+        with service.tails.feed(patch_log, head) as feed:
+            if not await feed.wait(position, min(wait, service.settings.max_wait_seconds)):
+                return Response(status_code=204, headers=_HEADERS)
+    pieces = await service.run(lambda: cut(patch_log.read(position)))
+    first = await service.run(lambda: next(pieces, []))
+    return Streamed(sent(service.run, first, pieces, _outflow(form), Compressor(None)), form.media_type, _HEADERS)
+
+
+def _checked(log: StagingPatchLog, after: int) -> Head:
+    """The head of a log whose patches behind a version are kept."""
+    head = log.head()
+    log.read(after, limit=1)
+    return head
+
+
+def _outflow(form: Representation) -> Outflow:
+    if form is EVENTS:
+        return as_events()
+    return as_text() if form is PATCH_TEXT else as_stored()
+
+
+async def _live(
+    service: Service, log: StagingPatchLog, head: Head, after: int, outflow: Outflow
+) -> AsyncIterator[bytes]:
+    with service.tails.feed(log, head) as feed:
+        async for pieces in feed.patches(after, service.settings.heartbeat_seconds):
+            yield outflow.encode(pieces) if pieces else outflow.heartbeat

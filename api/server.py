@@ -1,0 +1,49 @@
+"""Runs the service in this process until it is told to stop."""
+
+from __future__ import annotations
+
+import signal
+from types import FrameType
+
+import uvicorn
+from fastapi import FastAPI
+
+from api.app import create_app
+from api.http_guard import GuardedConfig
+from api.service import Service
+from api.settings import Settings
+from patchlog.errors import StorageError
+
+__all__ = ["serve"]
+
+
+class _Server(uvicorn.Server):
+    """Tells the service first, so that live tails end and the server need not wait for them."""
+
+    def __init__(self, config: GuardedConfig, app: FastAPI) -> None:
+        super().__init__(config)
+        self._app = app
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Stop; at the second Ctrl+C without waiting."""
+        del frame
+        self.force_exit = self.should_exit and sig == signal.SIGINT
+        self.should_exit = True
+
+    async def main_loop(self) -> None:
+        """Serve until it is time to stop."""
+        await super().main_loop()
+        service: Service = self._app.state.service
+        service.stop()
+
+
+def serve(settings: Settings) -> None:
+    """Serve until SIGTERM or SIGINT. Raises PatchLogError where the service cannot start."""
+    app = create_app(settings)
+    server = _Server(GuardedConfig(app, settings), app)
+    server.run()
+    failure: Exception | None = getattr(app.state, "failure", None)
+    if failure is not None:
+        raise failure
+    if not server.started:
+        raise StorageError(f"the service could not listen on {settings.host}:{settings.port}")

@@ -1,0 +1,83 @@
+"""What the routes of a running service share: the store, threads for it, live tails, keys and metrics."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Final, TypeVar
+
+from fastapi import Request
+
+from api.access import Access
+from api.keys import has_keys
+from api.metrics import Metrics
+from api.settings import Settings
+from api.tails import LocalLogStore, Tails
+from patchlog.errors import UsageError
+from patchlog.log.contract import StagingPatchLog
+from patchlog.log.database import Database
+
+__all__ = ["Service", "service_of"]
+
+_Result = TypeVar("_Result")
+
+
+class Service:
+    """Lives from the start of an app to its end, in one event loop."""
+
+    def __init__(self, settings: Settings, store: LocalLogStore) -> None:
+        self.settings: Final = settings
+        self.store: Final = store
+        self.metrics: Final = Metrics()
+        self._readers = ThreadPoolExecutor(settings.read_threads, "patchlog-read")
+        self._appenders = ThreadPoolExecutor(settings.append_threads, "patchlog-append")
+        self.access: Final = Access(_database_with_keys(settings, store), self.run)
+        self.tails: Final = Tails(store, self.run, settings.poll_seconds)
+        self.is_stopping = False
+
+    def log(self, name: str) -> StagingPatchLog:
+        """The log of that name."""
+        log: Any = self.store.log(name)
+        staging: StagingPatchLog = log
+        return staging
+
+    def run(self, call: Callable[[], _Result]) -> asyncio.Future[_Result]:
+        """Do in a thread what reads the database."""
+        return asyncio.get_running_loop().run_in_executor(self._readers, call)
+
+    def submit_append(self, call: Callable[[], _Result]) -> Future[_Result]:
+        """Do in a thread what takes an upload."""
+        return self._appenders.submit(call)
+
+    def stop(self) -> None:
+        """Begin to stop: live tails end, and the service is not ready any more."""
+        self.is_stopping = True
+        self.tails.stop()
+
+    def close(self) -> None:
+        """Let go of all."""
+        self.stop()
+        self._appenders.shutdown()
+        self._readers.shutdown()
+
+
+def service_of(request: Request) -> Service:
+    """The service that a request came to."""
+    service: Service = request.app.state.service
+    return service
+
+
+def _database_with_keys(settings: Settings, store: LocalLogStore) -> Database | None:
+    """The database of the keys that requests have to bring. Raises UsageError where nobody could ever bring one."""
+    if not settings.needs_keys:
+        return None
+    database = getattr(store, "database", None)
+    if not isinstance(database, Database):
+        raise UsageError("a service with logs in memory has no API keys: listen on 127.0.0.1, or set PATCHLOG_KEYS=off")
+    if settings.keys == "auto" and not has_keys(database):
+        raise UsageError(
+            f"the service does not listen on {settings.host} without API keys: make one with 'patchlog key create', "
+            "or set PATCHLOG_KEYS=off if something else keeps strangers out"
+        )
+    return database

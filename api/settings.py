@@ -1,0 +1,86 @@
+"""The settings of the service: from the command line, the environment (`PATCHLOG_…`), and a file, in that order."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from pathlib import Path
+from typing import Final, Literal
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
+
+__all__ = ["Settings"]
+
+_FILE: Final = "patchlog.toml"
+
+
+class Settings(BaseSettings):
+    """What an operator can choose. `PATCHLOG_SETTINGS` names the file; else it is `patchlog.toml`."""
+
+    model_config = SettingsConfigDict(env_prefix="PATCHLOG_", extra="ignore", frozen=True)
+
+    host: str = Field(default="127.0.0.1", description="Address to listen on.")
+    port: int = Field(default=8080, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
+    database: str = Field(
+        default="sqlite:///patchlog.db", description="Where the logs are: sqlite:///FILE, postgresql://… or memory:."
+    )
+    data_dir: Path = Field(default=Path("patchlog-data"), description="Folder for what is kept beside the database.")
+    keys: Literal["auto", "required", "off"] = Field(
+        default="auto", description="Whether requests need an API key; auto: on all addresses but loopback."
+    )
+
+    max_body_bytes: int = Field(default=8 << 30, ge=1, description="The largest upload, decompressed too.")
+    max_compression_ratio: int = Field(
+        default=200, ge=1, description="How much larger than sent an upload may become, beyond its first 8 MiB."
+    )
+    max_head_bytes: int = Field(default=64 << 10, ge=1024, description="The largest request line with all headers.")
+    max_connections: int = Field(
+        default=20_000, ge=1, description="Connections at one time; more are answered with 503."
+    )
+    head_seconds: float = Field(default=20, gt=0, description="How long the headers of a request may take.")
+    body_seconds: float = Field(default=60, gt=0, description="How long a client may pause in the middle of an upload.")
+    send_seconds: float = Field(default=60, gt=0, description="How long a client may leave its answer unread.")
+    keep_alive_seconds: int = Field(default=75, ge=0, description="How long an idle connection is kept.")
+    shutdown_seconds: int = Field(default=7, ge=0, description="How long requests may go on after SIGTERM.")
+
+    heartbeat_seconds: float = Field(
+        default=15, gt=0, description="How often a live tail without news says that it lives."
+    )
+    max_wait_seconds: float = Field(default=60, gt=0, description="The longest long poll.")
+    poll_seconds: float = Field(
+        default=1,
+        gt=0,
+        description="How often tailed logs are looked at for patches by processes that tell us nothing.",
+    )
+
+    append_threads: int = Field(default=64, ge=1, description="Uploads that are worked on at one time.")
+    read_threads: int = Field(default=8, ge=1, description="Reads of the database at one time.")
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can reach the service."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+    @property
+    def needs_keys(self) -> bool:
+        """Whether requests need an API key."""
+        return self.keys == "required" or (self.keys == "auto" and not self.is_loopback)
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003  the name is pydantic's
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """The file comes last."""
+        file = Path(os.environ.get("PATCHLOG_SETTINGS", _FILE))
+        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, file), file_secret_settings

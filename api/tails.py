@@ -1,0 +1,235 @@
+"""Live tails: who follows a log gets each patch when it is durable.
+
+All tails of a log share one **feed**, which reads each new patch once. It holds the newest patches, up to a limit; who
+has fallen behind them reads from the store. So an idle tail costs a timer, a thousand of them one read a patch, and a
+slow one nothing but its place.
+
+    store, some thread ──announce──▶ Tails ──wake──▶ Feed ──new patches──▶ tails
+
+A feed lives as long as it has tails. It ends when its log does, and all end when the service stops.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Final, Protocol, TypeVar
+
+from api.outgoing import Piece, cut
+from patchlog.errors import LogNotFound, PositionGone, StorageError
+from patchlog.log.contract import LogStore, PatchLog
+from patchlog.log.records import Head, LoggedPatch
+from patchlog.log.wakeups import Wakeups
+
+__all__ = ["Feed", "LocalLogStore", "Run", "Tails"]
+
+_HELD_BYTES: Final = 4 << 20
+_LARGE_BYTES: Final = 1 << 20
+"""A patch of more bytes is not held; each tail reads it for itself."""
+_READ_AT_ONCE: Final = 256
+
+_Result = TypeVar("_Result")
+
+
+class Run(Protocol):
+    """Runs a call that blocks in a thread of its own."""
+
+    def __call__(self, call: Callable[[], _Result], /) -> Awaitable[_Result]:
+        """Return what the call returns."""
+
+
+class LocalLogStore(LogStore, Protocol):
+    """A store of this process, which says when logs change."""
+
+    @property
+    def wakeups(self) -> Wakeups:
+        """Where it says so."""
+
+    def listen(self) -> None:
+        """Hear of appends by other processes from now on."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """A patch that all tails may take; without its bytes where they are many."""
+
+    version: int
+    data: bytes | None
+
+
+class Tails:
+    """The feeds of a process. All but `hear` belongs to the event loop."""
+
+    def __init__(self, store: LocalLogStore, run: Run, poll_seconds: float) -> None:
+        self._store = store
+        self._run = run
+        self._poll_seconds = poll_seconds
+        self._loop = asyncio.get_running_loop()
+        self._feeds: dict[str, Feed] = {}
+        self._is_stopped = False
+        self.open = 0
+        store.wakeups.subscribe(self.hear)
+
+    @contextmanager
+    def feed(self, log: PatchLog, head: Head) -> Iterator[Feed]:
+        """The feed of a log, which is at this head or beyond, for as long as the block lasts."""
+        feed = self._feeds.get(log.name)
+        if feed is None or feed.has_ended:
+            self._store.listen()
+            feed = self._feeds[log.name] = Feed(log, head, self._run, self._poll_seconds)
+            if self._is_stopped:
+                feed.end()
+        self.open += 1
+        feed.tails += 1
+        try:
+            yield feed
+        finally:
+            self.open -= 1
+            feed.tails -= 1
+            if feed.tails == 0:
+                feed.end()
+                if self._feeds.get(log.name) is feed:
+                    del self._feeds[log.name]
+
+    def hear(self, name: str) -> None:
+        """A log has changed; an empty name is any log. May be called from any thread."""
+        if not name or name in self._feeds:
+            with suppress(RuntimeError):  # the loop is closed: nobody follows any more
+                self._loop.call_soon_threadsafe(self._wake, name)
+
+    def stop(self) -> None:
+        """End all feeds, and those that are still to come."""
+        self._is_stopped = True
+        self._store.wakeups.unsubscribe(self.hear)
+        for feed in self._feeds.values():
+            feed.end()
+
+    def _wake(self, name: str) -> None:
+        for feed in self._feeds.values() if not name else filter(None, [self._feeds.get(name)]):
+            feed.wake()
+
+
+class Feed:
+    """The newest patches of one log."""
+
+    def __init__(self, log: PatchLog, head: Head, run: Run, poll_seconds: float) -> None:
+        self.tails = 0
+        self.version = head.version
+        """The newest patch that it knows."""
+        self.has_ended = False
+        self._log = log
+        self._run = run
+        self._last_id = head.id
+        self._poll_seconds = poll_seconds
+        self._held: deque[_Held] = deque()
+        self._held_bytes = 0
+        self._woken = asyncio.Event()
+        self._changed = asyncio.Event()
+        self._task = asyncio.create_task(self._follow())
+
+    def wake(self) -> None:
+        """Look at the log."""
+        self._woken.set()
+
+    def end(self) -> None:
+        """Let all tails end."""
+        self.has_ended = True
+        self._task.cancel()
+        self._changed.set()
+
+    async def patches(self, after: int, heartbeat_seconds: float) -> AsyncIterator[list[Piece]]:
+        """Yield the pieces of all patches behind a version, as they come; an empty list is a heartbeat."""
+        while not self.has_ended:
+            if after < self.version:
+                async for pieces in self._between(after):
+                    yield pieces
+                    if pieces[-1].ends_patch:
+                        after = pieces[-1].version
+            else:
+                changed = self._changed
+                try:
+                    async with asyncio.timeout(heartbeat_seconds):
+                        await changed.wait()
+                except TimeoutError:
+                    yield []
+
+    async def wait(self, after: int, seconds: float) -> bool:
+        """Whether there is a patch behind a version, at the latest when the time is up."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while after >= self.version and not self.has_ended:
+                    await self._changed.wait()
+        return after < self.version
+
+    async def _between(self, after: int) -> AsyncIterator[list[Piece]]:
+        """Some of the patches behind a version, up to the newest."""
+        held = [patch for patch in self._held if patch.version > after] if self._holds(after + 1) else []
+        ready: list[Piece] = []
+        for patch in held:
+            if patch.data is None:
+                break
+            ready.append(Piece(patch.version, patch.data, ends_patch=True))
+        if ready:
+            yield ready
+            return
+        until = held[0].version if held else self.version
+        patches = await self._run(lambda: cut(self._log.read(after, until=until)))
+        while pieces := await self._run(lambda: next(patches, [])):
+            yield pieces
+
+    def _holds(self, version: int) -> bool:
+        return bool(self._held) and self._held[0].version <= version
+
+    async def _follow(self) -> None:
+        try:
+            while True:
+                self._woken.clear()
+                with suppress(StorageError):  # heartbeats go on while the database is away
+                    while await self._read_some():
+                        pass
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(self._poll_seconds):
+                        await self._woken.wait()
+        except (LogNotFound, PositionGone):
+            self.end()
+
+    async def _read_some(self) -> bool:
+        """Take what is new, and say whether there may be more."""
+        if not (new := await self._run(self._new_patches)):
+            return False
+        for version, data in new:
+            self._held.append(_Held(version, data))
+            self._held_bytes += len(data or b"")
+        while self._held_bytes > _HELD_BYTES and len(self._held) > 1:
+            self._held_bytes -= len(self._held.popleft().data or b"")
+        self.version = new[-1][0]
+        self._changed.set()
+        self._changed = asyncio.Event()
+        return True
+
+    def _new_patches(self) -> list[tuple[int, bytes | None]]:
+        head = self._log.head()
+        if head.version < self.version:
+            raise LogNotFound(f"the log {self._log.name!r} was deleted")
+        if head.version == self.version:
+            return []
+        new = []
+        size = 0
+        last_id = self._last_id
+        for logged in self._log.read(self.version, limit=_READ_AT_ONCE):
+            if logged.record.prev != last_id:
+                raise LogNotFound(f"the log {self._log.name!r} was deleted")
+            last_id = logged.record.id
+            new.append((logged.record.version, _small(logged)))
+            size += len(new[-1][1] or b"")
+            if size > _HELD_BYTES:
+                break
+        self._last_id = last_id
+        return new
+
+
+def _small(logged: LoggedPatch) -> bytes | None:
+    return None if logged.record.bytes > _LARGE_BYTES else b"".join(logged.chunks)

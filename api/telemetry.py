@@ -1,0 +1,124 @@
+"""Around each request: an id, a line in the log, metrics; and the end of answers that fail half way."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import sys
+import time
+import uuid
+from typing import Any, Final
+
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from patchlog.errors import PatchLogError
+
+__all__ = ["JsonLines", "Telemetry", "log_to_stderr"]
+
+_LOG: Final = logging.getLogger("patchlog.request")
+_GIVEN_ID: Final = re.compile(rb"[A-Za-z0-9._-]{1,64}")
+_QUIET: Final = frozenset({"/healthz", "/readyz", "/metrics"})
+_NO_ROUTE: Final = "none"
+
+
+class Telemetry:
+    """Middleware of ASGI. Takes `X-Request-Id` from a proxy, or makes one."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle a request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        exchange = _Exchange(scope, send)
+        try:
+            await self._app(scope, receive, exchange.send)
+        except (PatchLogError, ClientDisconnect) as error:
+            # The status has been sent. The server closes the connection without the end of the body.
+            exchange.failure = f"{type(error).__name__}: {error}"
+        finally:
+            exchange.tell()
+
+
+class _Exchange:
+    def __init__(self, scope: Scope, send: Send) -> None:
+        self._scope = scope
+        self._send = send
+        self._begun = time.perf_counter()
+        self._answered: float | None = None
+        self._status = 0
+        self._sent_bytes = 0
+        self._id = (
+            next(
+                (value for name, value in scope["headers"] if name == b"x-request-id" and _GIVEN_ID.fullmatch(value)),
+                None,
+            )
+            or uuid.uuid4().hex.encode()
+        )
+        self.failure: str | None = None
+
+    async def send(self, message: Message) -> None:
+        """Send, and take notice of what is sent."""
+        if message["type"] == "http.response.start":
+            self._answered = time.perf_counter()
+            self._status = message["status"]
+            message["headers"] = [*message["headers"], (b"x-request-id", self._id)]
+        else:
+            self._sent_bytes += len(message.get("body", b""))
+        await self._send(message)
+
+    def tell(self) -> None:
+        """Log and count the request, now that it is over."""
+        now = time.perf_counter()
+        scope = self._scope
+        route = getattr(scope.get("route"), "path", _NO_ROUTE)
+        if (service := getattr(scope["app"].state, "service", None)) is not None:
+            metrics = service.metrics
+            metrics.requests.labels(scope["method"], route, str(self._status)).inc()
+            metrics.seconds.labels(scope["method"], route).observe((self._answered or now) - self._begun)
+            metrics.sent_bytes.inc(self._sent_bytes)
+        if scope["path"] in _QUIET or not _LOG.isEnabledFor(logging.INFO):
+            return
+        client = scope.get("client")
+        fields = {
+            "request": self._id.decode(),
+            "client": client[0] if client else None,
+            "method": scope["method"],
+            "path": scope["path"],
+            "status": self._status,
+            "milliseconds": round((now - self._begun) * 1000, 2),
+            "bytes": self._sent_bytes,
+        }
+        if self.failure is not None:
+            fields["failure"] = self.failure
+        _LOG.info("request", extra={"fields": fields})
+
+
+class JsonLines(logging.Formatter):
+    """A JSON object a line."""
+
+    converter = staticmethod(time.gmtime)
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Format a record."""
+        line: dict[str, Any] = {
+            "time": f"{self.formatTime(record, '%Y-%m-%dT%H:%M:%S')}.{int(record.msecs):03}Z",
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+            **getattr(record, "fields", {}),
+        }
+        if record.exc_info:
+            line["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False)
+
+
+def log_to_stderr(level: str) -> None:
+    """Write all that is logged to standard error."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines())
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)

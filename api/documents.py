@@ -134,5 +134,12 @@ class ProblemDocument(BaseModel):
     row: int | None = None
     line: int | None = None
     head: HeadDocument | None = None
+    expected_head: str | None = None
+    actual_head: str | None = Field(
+        None, description="What the patch would have followed: the head, or a patch of the same upload."
+    )
+    id: str | None = None
+    version: int | None = None
+    position: int | None = None
     oldest_kept: int | None = None
     snapshots: str | None = None

@@ -102,7 +102,7 @@ async def _answer_library(request: Request, error: Exception) -> Response:
     members: dict[str, Any] = {}
     if problem.status == HTTPStatus.INTERNAL_SERVER_ERROR:
         _LOG.error("the database failed", exc_info=error)
-    for name in ("frame", "row", "line", "oldest_kept", "version"):
+    for name in ("frame", "row", "line", "position", "oldest_kept", "id", "version"):
         if (place := getattr(error, name, None)) is not None:
             members[name] = place
     if isinstance(error, errors.PositionGone):

@@ -102,7 +102,8 @@ async def append_patches(request: Request, log: str) -> Response:
         head = await service.run(lambda: service.log(log).head())
         tags = {} if head.id is None else {"ETag": tag(head.id)}
         problem = replace(PROBLEMS[HeadMismatch], headers=tags)
-        raise Refusal(problem, str(error), head=head_document(head)) from error
+        heads = {"expected_head": error.expected_head, "actual_head": error.actual_head}
+        raise Refusal(problem, str(error), head=head_document(head), **heads) from error
     service.metrics.count(appended)
     return JSONResponse(
         appended_document(appended),
@@ -214,7 +215,7 @@ async def read_patch(
     """Get one patch, which never changes. As Jelly-Patch it is a whole stream; in JSON it is described."""
     service = service_of(request)
     form = chosen(request, (JELLY_PATCHES, PATCH_TEXT, JSON))
-    found = await service.run(lambda: _one(service, log, patch))
+    found = await service.run(lambda: _one(service, log, patch, as_record=form is JSON))
     record = found.records[0]
     coding = coding_of_answer(request) if record.bytes >= _SMALLEST_COMPRESSED and form is not JSON else None
     kind = {JELLY_PATCHES: stream_type or "punctuated", PATCH_TEXT: "text", JSON: "json"}[form]
@@ -266,13 +267,14 @@ def _range_of(
     return _Found(log, last, end, [], next(pieces, []), pieces, max(0, last - after))
 
 
-def _one(service: Service, name: str, patch: str) -> _Found:
+def _one(service: Service, name: str, patch: str, *, as_record: bool) -> _Found:
     log = service.log(name)
     wanted: int | str = int(patch) if patch.isascii() and patch.isdigit() and len(patch) < 19 else patch
     record = log.find(wanted)
     if record is None:
         raise Refusal(_NO_PATCH, f"the log {name!r} has no patch {patch}; its head is {log.head().version}")
-    pieces = cut(log.read(record.version - 1, until=record.version))
+    # The record of a patch that was truncated away is there still.
+    pieces = iter(()) if as_record else cut(log.read(record.version - 1, until=record.version))
     return _Found(log, record.version, record.version, [record], next(pieces, []), pieces, 1)
 
 

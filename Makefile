@@ -18,8 +18,8 @@ help: ## List the verbs
 demo: $(VENV)/patchlog ## Show the codec at work on a small dataset
 	@$(PYTHON) -m patchlog demo
 
-serve: ## Start the service (a later release brings it)
-	@echo "error: this release has no service yet; 'make demo' shows what it has" >&2; exit 1
+serve: setup ## Start the service on patchlog.db, at http://127.0.0.1:8080 (SERVE="--port 9000" for another port)
+	@$(VENV)/bin/patchlog serve $(SERVE)
 
 setup: $(VENV)/patchlog $(VENV)/dev ## Make the virtual environment with all that the other verbs need
 

@@ -4,6 +4,9 @@
                           │ too large: 431, 414    │
                           │ too slow: closed       └ answered before its end: a little more is swallowed, then closed
 
+A head is looked at before the parser gets it. Only one that comes in one piece with the end of a chunked body goes
+past: it is held to be whole, and to wish for no upgrade; else the client has to come again.
+
 `Upgrade` is taken out of each head: no other protocol is spoken here, and a server may pass over the wish. The parser
 would pass over the body with it, and the clients of RDF Delta send one with each `Upgrade: h2c`. A head with both
 framing headers, or with bare line feeds, the parser itself refuses.
@@ -17,7 +20,7 @@ from typing import Any, Final
 
 import httptools
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from api.settings import Settings
 
@@ -25,6 +28,8 @@ __all__ = ["GuardedConfig", "GuardedHttp"]
 
 _HEAD_END: Final = re.compile(rb"\r?\n\r?\n")
 _UPGRADE: Final = re.compile(rb"(?mi)^(?:upgrade|http2-settings)[ \t]*:[^\n]*\n")
+_LENGTH: Final = re.compile(rb"(?mi)^content-length[ \t]*:[ \t]*(\d{1,18})[ \t]*\r?$")
+_CHUNKED: Final = re.compile(rb"(?mi)^transfer-encoding[ \t]*:")
 _SWALLOWED_BYTES: Final = 1 << 20
 """A client that is still sending reads its answer only when it may go on for a while."""
 
@@ -51,6 +56,10 @@ class GuardedConfig(uvicorn.Config):
         self.settings: Final = settings
 
 
+class _NotAsTheGuardHasIt(Exception):
+    """The parser sees a request where the guard does not."""
+
+
 class GuardedHttp(HttpToolsProtocol):
     """A connection."""
 
@@ -61,6 +70,9 @@ class GuardedHttp(HttpToolsProtocol):
         self._settings = self.config.settings
         self._head = bytearray()
         self._is_in_body = False
+        self._body_left: int | None = 0
+        """None where only the parser knows: the body is chunked."""
+        self._is_past_guard = False
         self._ignores_rest = False
         self._swallowed = 0
         self._head_timer: asyncio.TimerHandle | None = None
@@ -81,28 +93,37 @@ class GuardedHttp(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         """Take bytes of the client."""
         self._unset_keepalive_if_required()
-        if self._ignores_rest:
-            return
-        if not self._is_in_body:
-            if (head := self._taken_head(data)) is None:
+        while data and not self._ignores_rest:
+            if not self._is_in_body:
+                self._head += data
+                head = self._taken_head()
+                if head is None:
+                    return
+                data = bytes(self._head)
+                self._head.clear()
+                self._feed(head)
+                continue
+            if self._body_left is None:
+                self._feed(data)
                 return
-            data = head
-        try:
-            self.parser.feed_data(data)
-        except httptools.HttpParserError:
-            if not self._ignores_rest:
-                self.send_400_response("Invalid HTTP request received.")
+            body, data = data[: self._body_left], data[self._body_left :]
+            self._body_left -= len(body)
+            self._feed(body)
 
     def on_message_begin(self) -> None:
-        """A request begins: the one whose head was looked at, or one that was sent before its answer."""
+        """A request begins."""
         if not self._is_in_body:
-            # Nobody has looked at this head. The client asks again on another connection.
-            self._ignores_rest = True
-            self.cycle.keep_alive = False
-            if self.cycle.response_complete:
-                self.transport.close()
-            raise httptools.HttpParserError("a request before the answer to the last")
+            if self._body_left is not None:
+                raise _NotAsTheGuardHasIt
+            self._is_in_body = self._is_past_guard = True
         super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        """Its head is here."""
+        if self._is_past_guard and self.parser.should_upgrade():
+            raise _NotAsTheGuardHasIt
+        self._is_past_guard = False
+        super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
         """Take some of the body; of one that nobody wants any more only a little."""
@@ -134,30 +155,49 @@ class GuardedHttp(HttpToolsProtocol):
             self._send_timer.cancel()
         super().resume_writing()
 
-    def _taken_head(self, data: bytes) -> bytes | None:
-        """The head, and what came with it, once it is complete."""
-        if not self._head and self._head_timer is None:
+    def _taken_head(self) -> bytes | None:
+        """The head, once it is complete. What came behind it stays."""
+        if self._head_timer is None:
             self._await_head()
-        searched = max(0, len(self._head) - 3)
-        self._head += data
-        end = _HEAD_END.search(self._head, searched)
+        end = _HEAD_END.search(self._head)
         if (end.end() if end else len(self._head)) > self._settings.max_head_bytes:
             line_end = self._head.find(b"\n")
-            if line_end < 0 or line_end > self._settings.max_head_bytes:
-                self._refuse(b"414 URI Too Long")
-            else:
-                self._refuse(b"431 Request Header Fields Too Large")
+            is_line_too_long = line_end < 0 or line_end > self._settings.max_head_bytes
+            self._refuse(b"414 URI Too Long" if is_line_too_long else b"431 Request Header Fields Too Large")
             return None
         if end is None:
             return None
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None
+        head = bytes(self._head[: end.end()])
+        del self._head[: end.end()]
+        length = _LENGTH.search(head)
+        self._body_left = None if _CHUNKED.search(head) else int(length[1]) if length else 0
         self._is_in_body = True
         self._swallowed = 0
-        head, rest = bytes(self._head[: end.end()]), bytes(self._head[end.end() :])
-        self._head.clear()
-        return _UPGRADE.sub(b"", head) + rest
+        return _UPGRADE.sub(b"", head)
+
+    def _feed(self, data: bytes) -> None:
+        try:
+            self.parser.feed_data(data)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade):
+            self._ignores_rest = True
+            self._give_up()
+        else:
+            if self._is_past_guard:
+                self._ignores_rest = True
+                self._give_up()
+
+    def _give_up(self) -> None:
+        """What follows cannot be understood. An answer that is on its way still goes out."""
+        cycle: RequestResponseCycle | None = getattr(self, "cycle", None)
+        if cycle is not None and not cycle.response_complete and not cycle.more_body:
+            cycle.keep_alive = False
+        elif cycle is not None and not cycle.response_complete and cycle.response_started:
+            self.transport.close()
+        else:
+            self.send_400_response("Invalid HTTP request received.")
 
     def _await_head(self) -> None:
         if self._head_timer is not None:

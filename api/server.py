@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from contextlib import suppress
 from types import FrameType
 
 import uvicorn
@@ -41,7 +42,8 @@ def serve(settings: Settings) -> None:
     """Serve until SIGTERM or SIGINT. Raises PatchLogError where the service cannot start."""
     app = create_app(settings)
     server = _Server(GuardedConfig(app, settings), app)
-    server.run()
+    with suppress(SystemExit):  # uvicorn's own end where it cannot start
+        server.run()
     failure: Exception | None = getattr(app.state, "failure", None)
     if failure is not None:
         raise failure

@@ -1,12 +1,21 @@
 """What all tests share."""
 
 import os
+import shutil
+import subprocess
+import tempfile
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from sqlalchemy import create_engine, text
+
+from patchlog.log.database import Database
+from patchlog.log.migration import migrate
+from patchlog.model import Add, Header, Punctuation, TransactionCommit, TransactionStart
+from patchlog.patch import write
 
 # A deadline measures the machine, and a busy one fails tests that are right.
 settings.register_profile("patchlog", parent=settings(), deadline=None)
@@ -39,3 +48,138 @@ def both_codecs():
 def pytest_configure(config):
     folder = os.environ.get("PATCHLOG_SHARED")
     config.shared_data = Path(folder) if folder else config.rootpath.parent / "shared"
+
+
+@pytest.fixture
+def postgresql_url(migrated_postgresql):
+    """A migrated database without logs."""
+    engine = create_engine(migrated_postgresql)
+    with engine.begin() as connection:
+        connection.execute(text("DELETE FROM log"))
+    engine.dispose()
+    return migrated_postgresql
+
+
+@pytest.fixture(scope="session")
+def migrated_postgresql(postgresql_server):
+    url = postgresql_server.new_database()
+    database = Database(url)
+    migrate(database)
+    database.close()
+    return url
+
+
+@pytest.fixture(scope="session")
+def postgresql_server():
+    """A server of our own, which ends with the tests."""
+    programs = _postgresql_programs()
+    if programs is None:
+        reason = "PostgreSQL (initdb, pg_ctl) is not on this machine"
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(reason)
+    server = PostgresqlServer(programs)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.end()
+
+
+class PostgresqlServer:
+    def __init__(self, programs):
+        self._programs = programs
+        self._folder = Path(tempfile.mkdtemp(prefix="patchlog-pg-"))
+        self._databases = 0
+        # PostgreSQL does not run as root.
+        self._as_user = []
+        if os.geteuid() == 0:
+            shutil.chown(self._folder, "postgres", "postgres")
+            self._as_user = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
+
+    def start(self):
+        self._run("initdb", "-D", self._data, "-U", "patchlog", "-A", "trust", "-E", "UTF8", "--no-sync")
+        self._run("pg_ctl", "start", "-w", "-D", self._data, "-l", self._folder / "log", "-o", self._options)
+
+    def end(self):
+        if (self._data / "postmaster.pid").exists():
+            self._run("pg_ctl", "stop", "-m", "fast", "-D", self._data)
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def restart(self):
+        self._run("pg_ctl", "restart", "-w", "-m", "immediate", "-D", self._data, "-l", self._folder / "log")
+
+    def new_database(self):
+        self._databases += 1
+        name = f"logs{self._databases}"
+        engine = create_engine(self._url("postgres"), isolation_level="AUTOCOMMIT")
+        with engine.connect() as connection:
+            connection.execute(text(f"CREATE DATABASE {name}"))
+        engine.dispose()
+        return self._url(name)
+
+    @property
+    def _data(self):
+        return self._folder / "data"
+
+    @property
+    def _options(self):
+        return f"-k {self._folder} -c listen_addresses= -c max_connections=60"
+
+    def _url(self, name):
+        return f"postgresql+psycopg://patchlog@/{name}?host={self._folder}"
+
+    def _run(self, program, *arguments):
+        done = subprocess.run(
+            [*self._as_user, self._programs / program, *arguments],
+            cwd=self._folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,  # the server keeps it open
+            stderr=subprocess.DEVNULL,
+            check=False,
+        )
+        assert done.returncode == 0, f"{program} failed"
+
+
+def _postgresql_programs():
+    on_path = shutil.which("initdb")
+    folders = [Path(on_path).parent] if on_path else []
+    folders += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+    return next((folder for folder in folders if (folder / "initdb").exists()), None)
+
+
+class Patches:
+    """Makes patches, as operations and as bytes."""
+
+    A = "aaaaaaaa-0000-4000-8000-000000000000"
+    B = "bbbbbbbb-0000-4000-8000-000000000000"
+    C = "cccccccc-0000-4000-8000-000000000000"
+
+    def operations(self, subject="s", *, id=None, prev=None, values=('"v"',)):
+        headers = [Header("id", f"<urn:uuid:{id}>")] if id else []
+        headers += [Header("prev", f"<urn:uuid:{prev}>")] if prev else []
+        adds = [Add(f"<http://example.org/{subject}>", "<http://example.org/p>", value, "") for value in values]
+        return [*headers, TransactionStart(), *adds, TransactionCommit()]
+
+    def stream(self, *patches, format="jelly-patch", **options):
+        """The bytes of patches, each a list of operations."""
+        operations = [operation for patch in patches for operation in [*patch, Punctuation()]]
+        sink = _Sink()
+        write(sink, operations, format, **options)
+        return [bytes(sink.data)]
+
+    def one(self, subject="s", **headers):
+        """The bytes of one patch, to be appended."""
+        return self.stream(self.operations(subject, **headers))
+
+
+class _Sink:
+    def __init__(self):
+        self.data = bytearray()
+
+    def write(self, data):
+        self.data += data
+        return len(data)
+
+
+@pytest.fixture(scope="session")
+def patches():
+    return Patches()

@@ -12,7 +12,17 @@ from collections.abc import Sequence
 import click
 from click.shell_completion import shell_complete
 
-from patchlog.cli import about, patch_algebra, patch_check, patch_convert, rdf_check, rdf_convert
+from patchlog.cli import (
+    about,
+    log_admin,
+    log_transfer,
+    patch_algebra,
+    patch_check,
+    patch_convert,
+    rdf_check,
+    rdf_convert,
+    service,
+)
 from patchlog.cli.demo import demo
 from patchlog.cli.outcome import run, tidy_up_when_terminated
 
@@ -23,7 +33,7 @@ _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 120}
 
 @click.group(context_settings=_SETTINGS)
 def root() -> None:
-    """Read and write Jelly-RDF, Jelly-Patch and RDF Patch."""
+    """Record the changes of RDF datasets in logs; read and write Jelly-RDF, Jelly-Patch and RDF Patch."""
 
 
 @root.group(short_help="Jelly-RDF: convert, inspect, validate.")
@@ -34,6 +44,16 @@ def rdf() -> None:
 @root.group(short_help="Jelly-Patch and RDF Patch: convert, inspect, validate, diff, apply, squash, invert.")
 def patch() -> None:
     """Convert, inspect and validate Jelly-Patch; make patches, apply them, and make one of many."""
+
+
+@root.group(short_help="Logs of patches: create, list, show, delete, verify, truncate.")
+def log() -> None:
+    """Create, describe, verify, truncate and delete logs, in a database or of a service."""
+
+
+@root.group(short_help="API keys of the service: create, list, revoke.")
+def key() -> None:
+    """Create, list and revoke the API keys of the service."""
 
 
 for command in (
@@ -57,6 +77,22 @@ for command in (
     patch_algebra.invert,
 ):
     patch.add_command(command)
+
+for command in (
+    log_admin.create,
+    log_admin.list_logs,
+    log_admin.show,
+    log_admin.delete,
+    log_admin.verify,
+    log_admin.truncate,
+):
+    log.add_command(command)
+
+for command in service.KEY_COMMANDS:
+    key.add_command(command)
+
+for command in (log_transfer.push, log_transfer.pull, log_transfer.tail, service.serve, log_admin.migrate):
+    root.add_command(command)
 
 for command in (about.version, about.completions, demo):
     root.add_command(command)

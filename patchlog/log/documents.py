@@ -105,7 +105,7 @@ def read_appended(document: Mapping[str, Any], *, is_retry: bool) -> Appended:
 def verification_document(verification: Verification) -> Document:
     """Say what a walk along the chain has found."""
     return {
-        "is_sound": verification.is_sound,
+        "sound": verification.is_sound,
         "head": head_document(verification.head),
         "checked": verification.checked,
         "first_bad_version": verification.first_bad_version,

@@ -1,20 +1,22 @@
 """The back ends that keep the contract, each on real storage."""
 
 import os
-import shutil
+import signal
+import socket
 import subprocess
-import tempfile
+import sys
+import time
+from importlib.util import find_spec
 from pathlib import Path
 
+import httpx
 import pytest
-from sqlalchemy import create_engine, text
 
-from patchlog.log.database import Database
+from patchlog.client import HttpLogStore
 from patchlog.log.memory import MemoryLogStore
-from patchlog.log.migration import migrate
 from patchlog.log.sql import SqlLogStore
-from patchlog.model import Add, Header, Punctuation, TransactionCommit, TransactionStart
-from patchlog.patch import write
+
+HOUSE = Path(__file__).parents[2]
 
 
 class Backend:
@@ -29,7 +31,7 @@ class Backend:
     def open(self):
         if self._memory is not None:
             return self._memory
-        self._opened.append(SqlLogStore(self.url))
+        self._opened.append(HttpLogStore(self.url) if self.kind == "http" else SqlLogStore(self.url))
         return self._opened[-1]
 
     def close(self):
@@ -37,7 +39,7 @@ class Backend:
             store.close()
 
 
-@pytest.fixture(params=["memory", "sqlite", "postgresql"])
+@pytest.fixture(params=["memory", "sqlite", "postgresql", "http"])
 def backend(request, tmp_path):
     yield from _backend(request.param, request, tmp_path)
 
@@ -48,9 +50,12 @@ def sql_backend(request, tmp_path):
 
 
 def _backend(kind, request, tmp_path):
-    url = {"memory": lambda: None, "sqlite": lambda: f"sqlite:///{tmp_path}/log.db"}.get(
-        kind, lambda: request.getfixturevalue("postgresql_url")
-    )()
+    url = {
+        "memory": lambda: None,
+        "sqlite": lambda: f"sqlite:///{tmp_path}/log.db",
+        "postgresql": lambda: request.getfixturevalue("postgresql_url"),
+        "http": lambda: request.getfixturevalue("service_url"),
+    }[kind]()
     backend = Backend(kind, url)
     yield backend
     backend.close()
@@ -68,6 +73,14 @@ def patch_log(store):
 
 
 @pytest.fixture
+def staging_log(backend, patch_log):
+    """A log that takes bytes as they come."""
+    if backend.kind == "http":
+        pytest.skip("a client hands over chunks as a whole")
+    return patch_log
+
+
+@pytest.fixture
 def sql_store(sql_backend):
     return sql_backend.open()
 
@@ -79,135 +92,47 @@ def sql_log(sql_store):
 
 
 @pytest.fixture
-def postgresql_url(migrated_postgresql):
-    """A migrated database without logs."""
-    engine = create_engine(migrated_postgresql)
-    with engine.begin() as connection:
-        connection.execute(text("DELETE FROM log"))
-    engine.dispose()
-    return migrated_postgresql
+def service_url(running_service):
+    """A service without logs."""
+    store = HttpLogStore(running_service)
+    for log in store.list():
+        store.delete(log.name)
+    store.close()
+    return running_service
 
 
 @pytest.fixture(scope="session")
-def migrated_postgresql(postgresql_server):
-    url = postgresql_server.new_database()
-    database = Database(url)
-    migrate(database)
-    database.close()
-    return url
-
-
-@pytest.fixture(scope="session")
-def postgresql_server():
-    """A server of our own, which ends with the tests."""
-    programs = _postgresql_programs()
-    if programs is None:
-        reason = "PostgreSQL (initdb, pg_ctl) is not on this machine"
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(reason)
-    server = PostgresqlServer(programs)
-    try:
-        server.start()
-        yield server
-    finally:
-        server.end()
-
-
-class PostgresqlServer:
-    def __init__(self, programs):
-        self._programs = programs
-        self._folder = Path(tempfile.mkdtemp(prefix="patchlog-pg-"))
-        self._databases = 0
-        # PostgreSQL does not run as root.
-        self._as_user = []
-        if os.geteuid() == 0:
-            shutil.chown(self._folder, "postgres", "postgres")
-            self._as_user = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
-
-    def start(self):
-        self._run("initdb", "-D", self._data, "-U", "patchlog", "-A", "trust", "-E", "UTF8", "--no-sync")
-        self._run("pg_ctl", "start", "-w", "-D", self._data, "-l", self._folder / "log", "-o", self._options)
-
-    def end(self):
-        if (self._data / "postmaster.pid").exists():
-            self._run("pg_ctl", "stop", "-m", "fast", "-D", self._data)
-        shutil.rmtree(self._folder, ignore_errors=True)
-
-    def restart(self):
-        self._run("pg_ctl", "restart", "-w", "-m", "immediate", "-D", self._data, "-l", self._folder / "log")
-
-    def new_database(self):
-        self._databases += 1
-        name = f"logs{self._databases}"
-        engine = create_engine(self._url("postgres"), isolation_level="AUTOCOMMIT")
-        with engine.connect() as connection:
-            connection.execute(text(f"CREATE DATABASE {name}"))
-        engine.dispose()
-        return self._url(name)
-
-    @property
-    def _data(self):
-        return self._folder / "data"
-
-    @property
-    def _options(self):
-        return f"-k {self._folder} -c listen_addresses= -c max_connections=60"
-
-    def _url(self, name):
-        return f"postgresql+psycopg://patchlog@/{name}?host={self._folder}"
-
-    def _run(self, program, *arguments):
-        done = subprocess.run(
-            [*self._as_user, self._programs / program, *arguments],
-            cwd=self._folder,
+def running_service(tmp_path_factory):
+    """A service of our own on SQLite, which ends with the tests."""
+    if find_spec("uvicorn") is None:
+        (pytest.fail if os.environ.get("CI") else pytest.skip)("the extra `api` is not installed")
+    folder = tmp_path_factory.mktemp("service")
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+    url = f"http://127.0.0.1:{port}"
+    with (folder / "output").open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "api", "--port", str(port), "--database", "sqlite:///log.db"],
+            env=os.environ | {"PYTHONPATH": str(HOUSE)},
+            cwd=folder,
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,  # the server keeps it open
-            stderr=subprocess.DEVNULL,
-            check=False,
+            stdout=output,
+            stderr=output,
         )
-        assert done.returncode == 0, f"{program} failed"
+    try:
+        _wait_until_ready(url, process, folder / "output")
+        yield url
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(20)
 
 
-def _postgresql_programs():
-    on_path = shutil.which("initdb")
-    folders = [Path(on_path).parent] if on_path else []
-    folders += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
-    return next((folder for folder in folders if (folder / "initdb").exists()), None)
-
-
-class Patches:
-    """Makes patches, as operations and as bytes."""
-
-    A = "aaaaaaaa-0000-4000-8000-000000000000"
-    B = "bbbbbbbb-0000-4000-8000-000000000000"
-    C = "cccccccc-0000-4000-8000-000000000000"
-
-    def operations(self, subject="s", *, id=None, prev=None, values=('"v"',)):
-        headers = [Header("id", f"<urn:uuid:{id}>")] if id else []
-        headers += [Header("prev", f"<urn:uuid:{prev}>")] if prev else []
-        adds = [Add(f"<http://example.org/{subject}>", "<http://example.org/p>", value, "") for value in values]
-        return [*headers, TransactionStart(), *adds, TransactionCommit()]
-
-    def stream(self, *patches, format="jelly-patch", **options):
-        """The bytes of patches, each a list of operations."""
-        operations = [operation for patch in patches for operation in [*patch, Punctuation()]]
-        sink = _Sink()
-        write(sink, operations, format, **options)
-        return [bytes(sink.data)]
-
-    def one(self, subject="s", **headers):
-        """The bytes of one patch, to be appended."""
-        return self.stream(self.operations(subject, **headers))
-
-
-class _Sink:
-    def __init__(self):
-        self.data = bytearray()
-
-    def write(self, data):
-        self.data += data
-        return len(data)
-
-
-@pytest.fixture(scope="session")
-def patches():
-    return Patches()
+def _wait_until_ready(url, process, output):
+    deadline = time.monotonic() + 20
+    while process.poll() is None and time.monotonic() < deadline:
+        try:
+            if httpx.get(f"{url}/readyz").is_success:
+                return
+        except httpx.TransportError:
+            time.sleep(0.05)
+    pytest.fail(f"the service does not start:\n{output.read_text()}")

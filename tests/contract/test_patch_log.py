@@ -336,13 +336,13 @@ def test_id_that_is_no_uuid_is_refused(patch_log, header):
         patch_log.append([f"H {header} <http://example.org/1> .\nA <s> <p> <o> .\n".encode()], format="rdf-patch")
 
 
-def test_upload_that_is_given_up_leaves_nothing(patch_log, patches):
-    with patch_log.stage() as upload:
+def test_upload_that_is_given_up_leaves_nothing(staging_log, patches):
+    with staging_log.stage() as upload:
         upload.write(*patches.one(values=[f'"{i}{"x" * 1000}"' for i in range(3000)]))
 
-    assert patch_log.head() == EMPTY_HEAD
-    assert patch_log.append(patches.one()).version == 1
-    assert patch_log.verify().is_sound
+    assert staging_log.head() == EMPTY_HEAD
+    assert staging_log.append(patches.one()).version == 1
+    assert staging_log.verify().is_sound
 
 
 # Retries
@@ -592,25 +592,25 @@ def test_many_small_patches_are_one_upload(patch_log, patches):
     assert patch_log.verify().checked == 3000
 
 
-def test_head_that_moves_during_a_large_upload_does_not_matter(patch_log, patches):
-    with patch_log.stage() as upload:
+def test_head_that_moves_during_a_large_upload_does_not_matter(staging_log, patches):
+    with staging_log.stage() as upload:
         upload.write(*patches.stream(large(patches, 2)))
-        patch_log.append(patches.one(id=patches.A))
+        staging_log.append(patches.one(id=patches.A))
         answer = upload.append()
 
     assert answer.version == 2
-    assert patch_log.find(2).prev == patches.A
-    assert patch_log.verify().is_sound
+    assert staging_log.find(2).prev == patches.A
+    assert staging_log.verify().is_sound
 
 
-def test_large_upload_on_a_stale_head_is_refused(patch_log, patches):
-    with patch_log.stage() as upload:
+def test_large_upload_on_a_stale_head_is_refused(staging_log, patches):
+    with staging_log.stage() as upload:
         upload.write(*patches.stream(large(patches, 2)))
-        patch_log.append(patches.one(id=patches.A))
+        staging_log.append(patches.one(id=patches.A))
         with pytest.raises(HeadMismatch):
             upload.append(expected_head=None)
 
-    assert patch_log.head().version == 1
+    assert staging_log.head().version == 1
 
 
 # Truncation

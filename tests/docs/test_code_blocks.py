@@ -3,7 +3,8 @@
 The blocks of a page run from top to bottom in one empty folder:
 
     python          in one namespace per page; what it prints is free
-    console         `$ command` lines, each followed by what it prints; a line `…` stands for any lines
+    console         `$ command` lines, each followed by what it prints; a line `…` stands for any lines,
+                    and `…` within a line for anything in it
     sh              a script that has to succeed
     sh checkout     commands that only make sense in a checkout, such as `make test`: what they name has to exist
     anything else   (json, text, yaml) is not run
@@ -112,10 +113,14 @@ def commands_with_output(session: str) -> list[tuple[str, str]]:
 def check_console(session: str, environment: dict[str, str]) -> None:
     for command, expected in commands_with_output(session):
         printed = run_shell(command, environment)
-        pattern = "".join(".*" if line == "…\n" else re.escape(line) for line in expected.splitlines(keepends=True))
-        assert re.fullmatch(pattern, printed, re.DOTALL), (
+        lines = (".*" if line == "…\n" else _pattern_of(line) for line in expected.splitlines(keepends=True))
+        assert re.fullmatch("".join(lines), printed, re.DOTALL), (
             f"$ {command}\n--- the page says\n{expected}--- it prints\n{printed}"
         )
+
+
+def _pattern_of(line: str) -> str:
+    return r"[^\n]*".join(map(re.escape, line.split("…")))
 
 
 def check_checkout(code: str) -> None:

@@ -43,4 +43,4 @@ def test_verification_is_read_back(found):
     document = json.loads(json.dumps(documents.verification_document(found)))
 
     assert documents.read_verification(document) == found
-    assert document["is_sound"] is found.is_sound
+    assert document["sound"] is found.is_sound

@@ -1,0 +1,102 @@
+"""What the service refuses, back into the library's errors: problem documents (RFC 9457) by the end of their type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from typing import Any, Final
+
+import httpx
+
+from patchlog import errors
+
+__all__ = ["PatchNotFound", "error_of"]
+
+
+class PatchNotFound(errors.LogError):
+    """The log has no such patch."""
+
+
+_LOCATED: Final[Mapping[str, type[errors.CodecError | errors.TransactionError]]] = {
+    "malformed-frame": errors.MalformedFrame,
+    "limit-exceeded": errors.LimitExceeded,
+    "unsupported-option": errors.UnsupportedOption,
+    "unknown-lookup-entry": errors.UnknownLookupEntry,
+    "unexpected-row": errors.UnexpectedRow,
+    "invalid-term": errors.InvalidTerm,
+    "invalid-syntax": errors.InvalidSyntax,
+    "transaction-order": errors.TransactionError,
+    "too-large": errors.LimitExceeded,
+}
+
+_OTHERS: Final[Mapping[str, Callable[[Mapping[str, Any], str], errors.PatchLogError]]] = {
+    "log-not-found": lambda _, detail: errors.LogNotFound(detail),
+    "log-exists": lambda _, detail: errors.LogAlreadyExists(detail),
+    "patch-not-found": lambda _, detail: PatchNotFound(detail),
+    "head-mismatch": lambda members, _: errors.HeadMismatch(members.get("expected_head"), _actual_head(members)),
+    "patch-exists": lambda members, _: errors.PatchAlreadyExists(members.get("id", ""), members.get("version", 0)),
+    "position-gone": lambda members, _: errors.PositionGone(members.get("position", 0), members.get("oldest_kept", 0)),
+    "storage-full": lambda _, detail: errors.StorageFull(detail),
+}
+
+_LATER: Final = frozenset(
+    {
+        HTTPStatus.REQUEST_TIMEOUT,
+        HTTPStatus.TOO_MANY_REQUESTS,
+        HTTPStatus.BAD_GATEWAY,
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        HTTPStatus.GATEWAY_TIMEOUT,
+    }
+)
+
+
+def error_of(response: httpx.Response, asked: Mapping[str, Any]) -> errors.PatchLogError:
+    """The error that an answer stands for. What was `asked` fills in what its document does not say."""
+    document = _members(response)
+    members = {**asked, **document}
+    kind, detail = document.get("type"), document.get("detail")
+    if not (isinstance(kind, str) and isinstance(detail, str)):
+        return _without_document(response)
+    name = kind.replace("/", ":").rpartition(":")[2]
+    if located := _LOCATED.get(name):
+        return _located(located, members, detail)
+    if other := _OTHERS.get(name):
+        return other(members, detail)
+    if response.is_server_error or response.status_code in _LATER:
+        return errors.StorageError(detail, is_transient=response.status_code in _LATER)
+    if response.status_code in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+        return errors.UsageError(f"{detail} (the key is taken from PATCHLOG_TOKEN, or the argument `token`)")
+    return errors.UsageError(detail)
+
+
+def _members(response: httpx.Response) -> dict[str, Any]:
+    if not response.headers.get("content-type", "").startswith("application/problem+json"):
+        return {}
+    try:
+        document = response.json()
+    except ValueError:
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def _located(
+    kind: type[errors.CodecError | errors.TransactionError], members: Mapping[str, Any], detail: str
+) -> errors.PatchLogError:
+    place = {name: members.get(name) for name in ("frame", "row", "line")}
+    # The document says the place twice, in its text too.
+    before = str(kind("", **place))
+    return kind(detail.removeprefix(before), **place)
+
+
+def _actual_head(members: Mapping[str, Any]) -> str | None:
+    head = members.get("head")
+    found = members["actual_head"] if "actual_head" in members else head.get("id") if isinstance(head, dict) else head
+    return found if isinstance(found, str) else None
+
+
+def _without_document(response: httpx.Response) -> errors.PatchLogError:
+    """What stands between us and the service has answered, or something that is no such service."""
+    said = f"{response.request.url} answered {response.status_code} {response.reason_phrase}"
+    if response.is_server_error or response.status_code in _LATER:
+        return errors.StorageError(said, is_transient=response.status_code in _LATER)
+    return errors.UsageError(f"{said}: is this the URL of a patchlog service?")

@@ -1,0 +1,253 @@
+"""Slow and malformed HTTP, over a bare socket."""
+
+import contextlib
+import re
+import signal
+import time
+
+import pytest
+
+from api.settings import Settings
+
+BODY = b"TX .\nA <http://example.org/s> <http://example.org/p> <http://example.org/o> .\nTC .\n"
+
+
+def talk(service, *parts, pause=0.05, timeout=3):
+    """Send the parts, and return all that comes until the connection is closed, or nothing comes any more."""
+    received = b""
+    with service.connect() as connection:
+        connection.settimeout(timeout)
+        with contextlib.suppress(TimeoutError, ConnectionError):
+            for part in parts:
+                connection.sendall(part)
+                time.sleep(pause)
+            while data := connection.recv(1 << 16):
+                received += data
+                if not part:
+                    break
+            received += b"<closed>"
+    return received
+
+
+def head(*lines):
+    return "\r\n".join([*lines, "", ""]).encode()
+
+
+LENGTH = len(BODY)
+
+
+def post(log, *headers, length=LENGTH):
+    return head(
+        f"POST {log.path}/patches HTTP/1.1",
+        "Host: here",
+        "Content-Type: application/rdf-patch",
+        *([f"Content-Length: {length}"] if length is not None else []),
+        *headers,
+    )
+
+
+GET = head("GET /healthz HTTP/1.1", "Host: here")
+LAST = head("GET /healthz HTTP/1.1", "Host: here", "Connection: close")
+
+
+def statuses(received):
+    return [int(status) for status in re.findall(rb"HTTP/1\.1 (\d+) ", received)]
+
+
+@pytest.mark.parametrize("is_split", [False, True])
+def test_wish_for_another_protocol_is_passed_over(sqlite_log, is_split):
+    """The Java client of RDF Delta sends `Upgrade: h2c` with each body; some servers then read none."""
+    request = post(
+        sqlite_log, "Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAEAAEAAAAIAAAABAAMAAABk"
+    )
+    parts = [request, BODY, LAST] if is_split else [request + BODY + LAST]
+
+    received = talk(sqlite_log.service, *parts)
+
+    assert statuses(received) == [201, 200]
+    assert sqlite_log.get().json()["head"]["version"] == 1
+
+
+def test_both_framing_headers_are_refused(sqlite_log):
+    smuggled = head(f"DELETE {sqlite_log.path} HTTP/1.1", "Host: here")
+
+    received = talk(
+        sqlite_log.service,
+        post(sqlite_log, "Transfer-Encoding: chunked", length=5) + b"0\r\n\r\n" + smuggled,
+    )
+
+    assert statuses(received) == [400]
+    assert received.endswith(b"<closed>")
+    assert sqlite_log.get().status_code == 200
+
+
+@pytest.mark.parametrize(
+    "request_bytes",
+    [
+        head("GET /healthz HTTP/1.1", "Host: here", "Content-Length: 1", "Content-Length: 2"),
+        b"GET /healthz HTTP/1.1\nHost: here\n\n",
+        b"GET /healthz HTTP/1.1\r\nHost: here\n\n",
+        b"GET /healthz HTTP/1.1\r\nHost : here\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nHost: here\r\n folded\r\n\r\n",
+        b"GET /healthz HTTP/9.9\r\nHost: here\r\n\r\n",
+        b"\x16\x03\x01\x00\xa5\x01\x00\x00\xa1\x03\x03\r\n\r\n",
+        b"nonsense\r\n\r\n",
+        head("GET /healthz HTTP/1.1", "Host: here", "Content-Length: -1"),
+        head("GET /healthz HTTP/1.1", "Host: here", "Transfer-Encoding: chunked, identity"),
+    ],
+    ids=["two lengths", "bare LF", "a bare LF", "space", "folded", "version", "TLS", "nonsense", "negative", "coding"],
+)
+def test_malformed_requests_are_refused(sqlite_service, request_bytes):
+    received = talk(sqlite_service, request_bytes + GET)
+
+    assert statuses(received) == [400]
+    assert received.endswith(b"<closed>")
+
+
+@pytest.mark.parametrize("chunk", [b"zz\r\nTX .\r\n", b"5\r\nTX .\nxx", b"-5\r\nTX .\n\r\n", b"5;" + b"x" * 20_000_000])
+def test_malformed_chunks_leave_nothing(sqlite_log, chunk):
+    received = talk(sqlite_log.service, post(sqlite_log, "Transfer-Encoding: chunked", length=None) + chunk)
+
+    assert statuses(received) in ([400], [])
+    assert sqlite_log.get().json()["head"]["version"] == 0
+
+
+def test_large_heads_are_refused(sqlite_service):
+    long_header = head("GET /healthz HTTP/1.1", "Host: here", f"X-Long: {'x' * 70_000}")
+    many_headers = head("GET /healthz HTTP/1.1", *[f"X-{i}: {'y' * 100}" for i in range(1000)])
+    long_url = head(f"GET /{'a' * 1_000_000} HTTP/1.1", "Host: here")
+    large_but_fine = head("GET /healthz HTTP/1.1", "Host: here", f"X-Long: {'x' * 60_000}", "Connection: close")
+
+    answers = [statuses(talk(sqlite_service, request)) for request in (long_header, many_headers, large_but_fine)]
+
+    assert answers == [[431], [431], [200]]
+    assert statuses(talk(sqlite_service, long_url)) in ([414], [])
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET /healthz HT", b"GET /healthz HTTP/1.1\r\nHost: he"])
+def test_slow_heads_are_closed(start, sent):
+    service = start(head_seconds=0.5)
+    begun = time.monotonic()
+
+    with service.connect() as connection:
+        connection.sendall(sent)
+        for _ in range(20):
+            time.sleep(0.1)
+            with contextlib.suppress(ConnectionError):
+                connection.sendall(b"x")
+            if time.monotonic() - begun > 1:
+                break
+        with contextlib.suppress(ConnectionError):
+            assert connection.recv(100) == b""
+
+    assert time.monotonic() - begun < 5
+
+
+def test_default_for_slow_heads_is_below_half_a_minute():
+    assert Settings().head_seconds <= 30
+
+
+def test_idle_connections_are_closed(start):
+    service = start(keep_alive_seconds=1)
+
+    received = talk(service, GET, timeout=5)
+
+    assert statuses(received) == [200]
+    assert received.endswith(b"<closed>")
+
+
+def test_requests_may_be_pipelined(sqlite_log):
+    request = post(sqlite_log) + BODY
+
+    received = talk(sqlite_log.service, GET + request + request + GET + LAST)
+
+    assert statuses(received) == [200, 201, 201, 200, 200]
+
+
+@pytest.mark.parametrize("framing", ["length", "chunked"])
+def test_connection_goes_on_after_a_refused_body(sqlite_log, framing):
+    refused = head(
+        f"POST {sqlite_log.path}/patches HTTP/1.1",
+        "Host: here",
+        "Content-Type: text/plain",
+        "Content-Length: 5" if framing == "length" else "Transfer-Encoding: chunked",
+    )
+    body = b"hello" if framing == "length" else b"5\r\nhello\r\n0\r\n\r\n"
+
+    late = talk(sqlite_log.service, refused, body + GET, body and LAST)
+    at_once = talk(sqlite_log.service, refused + body + LAST)
+
+    assert statuses(late) == [415, 200, 200]
+    assert statuses(at_once) == [415, 200]
+
+
+def test_refused_upload_is_not_read_to_its_end(sqlite_log):
+    refused = head(
+        f"POST {sqlite_log.path}/patches HTTP/1.1",
+        "Host: here",
+        "Content-Type: text/plain",
+        f"Content-Length: {1 << 30}",
+    )
+    sent = 0
+
+    with sqlite_log.service.connect() as connection:
+        connection.sendall(refused)
+        answer = connection.recv(10_000)
+        with contextlib.suppress(ConnectionError):
+            while sent < 1 << 28:
+                sent += connection.send(b"x" * 65536)
+
+    assert statuses(answer) == [415]
+    assert sent < 1 << 26
+
+
+def test_expectation_is_answered(sqlite_log):
+    received = talk(sqlite_log.service, post(sqlite_log, "Expect: 100-continue", "Connection: close"), BODY)
+
+    assert statuses(received) == [100, 201]
+
+
+def test_service_stops_soon_with_open_tails(start, new_log, patches):
+    service = start()
+    log = new_log(service)
+    log.append(patches.one())
+    tails = [service.connect() for _ in range(50)]
+    for i, tail in enumerate(tails):
+        accept = ["*/*", "text/event-stream", "application/rdf-patch"][i % 3]
+        tail.sendall(head(f"GET {log.path}/stream?after=1 HTTP/1.1", "Host: here", f"Accept: {accept}"))
+    waiting = service.connect()
+    waiting.sendall(head(f"GET {log.path}/stream?after=1&wait=50 HTTP/1.1", "Host: here"))
+    for tail in tails:
+        assert tail.recv(1000).startswith(b"HTTP/1.1 200 ")
+    begun = time.monotonic()
+
+    service.process.send_signal(signal.SIGTERM)
+
+    assert service.process.wait(10) == 0
+    assert time.monotonic() - begun < 10
+    for tail in tails:
+        assert tail.recv(1000) == b"0\r\n\r\n", "the stream has an end"
+        tail.close()
+    assert statuses(waiting.recv(1000)) == [204]
+    waiting.close()
+
+
+def test_slow_reader_is_dropped_and_costs_little(start, new_log, patches):
+    service = start(send_seconds=1)
+    log = new_log(service)
+    for i in range(20):
+        log.append(patches.one(f"s{i}", values=[f'"{i}-{"x" * 100_000}-{j}"' for j in range(20)]))
+    before = service.resident_bytes
+
+    with service.connect() as slow:
+        slow.sendall(head(f"GET {log.path}/stream?after=0 HTTP/1.1", "Host: here"))
+        time.sleep(3)
+        grown = service.resident_bytes - before
+        size = 0
+        with contextlib.suppress(ConnectionError):
+            while data := slow.recv(1 << 16):
+                size += len(data)
+
+    assert size < 40_000_000, "it was cut off"
+    assert grown < 60 << 20
+    assert log.append(patches.one()).status_code == 201

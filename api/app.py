@@ -13,6 +13,7 @@ import patchlog
 from api.bodies import SmallBodies
 from api.documents import ProblemDocument
 from api.errors import PROBLEM_JSON, answer_problems
+from api.methods import Methods
 from api.routes import ROUTERS
 from api.service import Service
 from api.settings import Settings
@@ -59,6 +60,7 @@ def create_app(settings: Settings | None = None, store: LocalLogStore | None = N
         app.include_router(router)
     answer_problems(app)
     app.add_middleware(SmallBodies)
+    app.add_middleware(Methods)
     app.add_middleware(Telemetry)
     _tell_truly(app)
     return app

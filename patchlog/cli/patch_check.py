@@ -14,6 +14,7 @@ from patchlog.cli.checks import Delimiting, check_delimiting, check_options, cou
 from patchlog.cli.files import STANDARD, file_name, reading, source_of, writing
 from patchlog.cli.options import FILE, NO_LIMITS, common, delimiting, input_file, inspection, output, reading_options
 from patchlog.cli.outcome import CheckFailed, Session, about, label, naming
+from patchlog.cli.seams import minding_seams
 from patchlog.codec.options import Limits
 from patchlog.engine import PatchDecoder
 from patchlog.formats import JELLY_PATCH, PATCH_FORMATS, RDF_PATCH, choose_format
@@ -50,8 +51,13 @@ def inspect(
     from patchlog.frames import read_frame_messages
     from patchlog.wire import RdfPatchFrame
 
-    with writing(to, session, is_text=True) as write, about(path, JELLY_PATCH):
-        frames = read_frame_messages(reading(path, session), RdfPatchFrame, limits=limits, strict=strict)
+    with (
+        writing(to, session, is_text=True) as write,
+        minding_seams(path, session, JELLY_PATCH) as seams,
+        about(path, JELLY_PATCH),
+    ):
+        chunks = seams.watch(reading(path, session))
+        frames = read_frame_messages(chunks, RdfPatchFrame, limits=limits, strict=strict)
         Report(per_frame, detail, sizes).write(frames, write)
 
 
@@ -87,8 +93,8 @@ def validate(
     )
     decoder = PatchDecoder(limits=limits, strict=strict, concatenated=concatenated)
     seen = _Seen()
-    with about(path, JELLY_PATCH):
-        operations = seen.count(drain(decoder, reading(path, session)))
+    with minding_seams(path, session, JELLY_PATCH, concatenated=concatenated) as seams, about(path, JELLY_PATCH):
+        operations = seen.count(drain(decoder, seams.watch(reading(path, session))))
         if not compare_to_patch_file or not compare_to:
             deque(operations, maxlen=0)
         else:

@@ -26,6 +26,7 @@ from patchlog.cli.options import (
     stream_options,
 )
 from patchlog.cli.outcome import Session, about
+from patchlog.cli.seams import minding_seams
 from patchlog.cli.transcoding import enough_for_all_patches, look_ahead
 from patchlog.codec.faces import SourceFormat
 from patchlog.codec.options import CANONICAL_PATCH, Limits, PatchOptions
@@ -169,16 +170,19 @@ def from_jelly(
     chosen = choose_format(out_format, file_name(to), (RDF_PATCH, JELLY_PATCH_TEXT), default=RDF_PATCH)
     if take_frames is not None and chosen is RDF_PATCH:
         raise click.UsageError("--take-frames goes with --out-format jelly-text: a part of a patch is not a patch")
-    with writing(to, session, is_text=True) as write, about(path, JELLY_PATCH):
+    with (
+        writing(to, session, is_text=True) as write,
+        minding_seams(path, session, JELLY_PATCH, concatenated=concatenated or chosen is JELLY_PATCH_TEXT) as seams,
+        about(path, JELLY_PATCH),
+    ):
+        chunks = seams.watch(reading(path, session))
         if chosen is JELLY_PATCH_TEXT:
             from patchlog.cli import jelly_text
 
-            jelly_text.dump(
-                reading(path, session), jelly_text.PATCH, write, frames=take_frames, limits=limits, strict=strict
-            )
+            jelly_text.dump(chunks, jelly_text.PATCH, write, frames=take_frames, limits=limits, strict=strict)
             return
         converter = Converter("jelly-patch", "rdf-patch", limits=limits, strict=strict, concatenated=concatenated)
-        send(converter, reading(path, session), write)
+        send(converter, chunks, write)
         write(converter.finish())
 
 

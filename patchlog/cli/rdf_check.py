@@ -25,6 +25,7 @@ from patchlog.cli.options import (
     reading_options,
 )
 from patchlog.cli.outcome import CheckFailed, Session, about, label, naming
+from patchlog.cli.seams import minding_seams
 from patchlog.codec.options import Limits
 from patchlog.comparison import first_difference, set_difference
 from patchlog.formats import JELLY, NQUADS, RDF_FORMATS, choose_format
@@ -62,8 +63,8 @@ def inspect(
     from patchlog.frames import read_frame_messages
     from patchlog.wire import RdfStreamFrame
 
-    with writing(to, session, is_text=True) as write, about(path, JELLY):
-        chunks = in_final_layout(reading(path, session))
+    with writing(to, session, is_text=True) as write, minding_seams(path, session, JELLY) as seams, about(path, JELLY):
+        chunks = in_final_layout(seams.watch(reading(path, session)))
         frames = read_frame_messages(chunks, RdfStreamFrame, limits=limits, strict=strict)
         Report(per_frame, detail, sizes).write(frames, write)
 
@@ -105,8 +106,8 @@ def validate(
         default=NQUADS if compare_to_rdf_file == STANDARD else None,
     )
     seen = _Seen()
-    with about(path, JELLY):
-        layout, chunks = told_apart(reading(path, session), read_layout)
+    with minding_seams(path, session, JELLY, concatenated=concatenated) as seams, about(path, JELLY):
+        layout, chunks = told_apart(seams.watch(reading(path, session)), read_layout)
         decoder = decoder_for(layout, limits=limits, strict=strict, concatenated=concatenated)
         frames = seen.count(drain(decoder, chunks))
         if not compare_to_rdf_file or not compare_to:

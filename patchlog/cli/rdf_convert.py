@@ -27,6 +27,7 @@ from patchlog.cli.options import (
     written_layout,
 )
 from patchlog.cli.outcome import Session, about
+from patchlog.cli.seams import minding_seams
 from patchlog.cli.transcoding import enough_for_all_rdf, look_ahead
 from patchlog.codec.options import Limits, LogicalType, PhysicalType, RdfOptions
 from patchlog.engine import Converter
@@ -193,8 +194,12 @@ def from_jelly(
     All frames become one document. jelly-text shows the frames as they stand in the bytes.
     """
     chosen = choose_format(out_format, file_name(to), TEXT_FORMATS, default=NQUADS)
-    with writing(to, session, is_text=True) as write, about(path, JELLY):
-        layout, chunks = told_apart(reading(path, session), read_layout)
+    with (
+        writing(to, session, is_text=True) as write,
+        minding_seams(path, session, JELLY, concatenated=concatenated or chosen is JELLY_TEXT) as seams,
+        about(path, JELLY),
+    ):
+        layout, chunks = told_apart(seams.watch(reading(path, session)), read_layout)
         if chosen is JELLY_TEXT:
             from patchlog.cli import jelly_text
 

@@ -221,6 +221,17 @@ def test_concatenated_patches_are_read_where_asked_for(done, failed):
     assert text == "A <a> <b> <c> .\nZ .\nA <a> <b> <c> <d> .\nZ .\n"
 
 
+@pytest.mark.parametrize("command", ["from-jelly", "validate", "inspect"])
+def test_patches_laid_end_to_end_are_remarked_on_unless_canonical(call, done, command):
+    one, canonical = (
+        done("patch", "to-jelly", *options, stdin=b"TX .\nA <a> <b> <c> .\nTC .").out
+        for options in ([], ["--canonical"])
+    )
+
+    assert "--concatenated" in call("patch", command, stdin=one + one).err
+    done("patch", command, stdin=one + canonical + canonical)
+
+
 @pytest.fixture
 def datasets(folder):
     rdf.write("before.nq", [(A, B, C), (B, B, C, G), ("_:x", B, C)])

@@ -170,3 +170,35 @@ def test_a_file_to_compare_to_of_no_known_format_is_named(done, failed, folder):
     assert failed("rdf", "validate", "a.jelly", "--compare-to-rdf-file", "b.jellyp").startswith(
         "b.jellyp is Jelly-Patch"
     )
+
+
+def lines(name):
+    return f"<{EX}{name}/s> <{EX}{name}/p> <{EX}{name}/o> .\n".encode()
+
+
+@pytest.fixture
+def end_to_end(done):
+    """Two files with the same options, one behind the other: also a valid stream, of other terms."""
+    return b"".join(done("rdf", "to-jelly", "--in-format", "nt", stdin=lines(name)).out for name in "ab")
+
+
+@pytest.mark.parametrize("command", [["from-jelly"], ["validate"], ["inspect"]])
+def test_files_that_may_be_laid_end_to_end_are_remarked_on(call, command, end_to_end):
+    ended = call("rdf", *command, stdin=end_to_end)
+
+    assert ended.code == 0
+    assert ended.err.startswith("remark: standard input: frame 1 begins with options again")
+    assert "--concatenated" in ended.err
+    assert call("rdf", *command, "--quiet", stdin=end_to_end).err == ""
+
+
+def test_reader_that_was_told_of_files_laid_end_to_end_says_nothing(done, end_to_end):
+    assert done("rdf", "from-jelly", "--concatenated", stdin=end_to_end).out == lines("a") + lines("b")
+
+
+def test_error_behind_files_laid_end_to_end_names_what_reads_them(done, failed):
+    many = b"".join(lines(name) for name in "abcdefgh")
+    small = ["--in-format", "nt", "--opt.max-name-table-size", "8", "--opt.max-prefix-table-size", "8"]
+    both = done("rdf", "to-jelly", *small, stdin=many).out + done("rdf", "to-jelly", *small, stdin=lines("a")).out
+
+    assert "--concatenated" in failed("rdf", "validate", stdin=both)

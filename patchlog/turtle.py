@@ -1,7 +1,7 @@
 """Turtle and TriG output, written as statements come: nothing is sorted, held back or normalised. Knows no files.
 
 What the codec holds comes out as it is: language tags keep their case and relative IRIs stay relative, both of which
-the libraries behind `patchlog.syntaxes` would change or refuse.
+the libraries behind `patchlog.syntaxes` would change or refuse. docs/protocol.md, "Terms", says how quoted triples stand.
 """
 
 from __future__ import annotations
@@ -98,7 +98,12 @@ class TurtleWriter:
         self._last = None
 
     def _subject(self, term: Term) -> str:
-        return self._term(term) if term.startswith("<<") else self._resource(term, "subject")
+        match parse_term(term) if term.startswith("<<") else None:
+            case QuotedTriple(inner, predicate, object_):
+                # RDF 1.2 has no triple term here. What it takes for a reifier is the subject itself in RDF-star.
+                return f"<< {self._subject(inner)} {self._predicate(predicate)} {self._term(object_)} >>"
+            case _:
+                return self._resource(term, "subject")
 
     def _predicate(self, term: Term) -> str:
         if term == f"<{_RDF_TYPE}>":
@@ -121,7 +126,7 @@ class TurtleWriter:
             case Literal(datatype=str(datatype)):
                 return f"{term[: term.rindex('^^')]}^^{self._iri(datatype)}"
             case QuotedTriple(subject, predicate, object_):
-                return f"<< {self._subject(subject)} {self._predicate(predicate)} {self._term(object_)} >>"
+                return f"<<( {self._subject(subject)} {self._predicate(predicate)} {self._term(object_)} )>>"
             case BlankNode() | Literal():
                 return term
 

@@ -3,6 +3,7 @@ import pytest
 from patchlog.errors import InvalidTerm
 from patchlog.formats import TRIG, TURTLE
 from patchlog.syntaxes import read_syntax
+from patchlog.text.terms import MAX_NESTING_DEPTH
 from patchlog.turtle import TurtleWriter
 
 A, B, C = "<http://ex.org/a>", "<http://ex.org/b>", "<http://ex.org/c>"
@@ -75,12 +76,33 @@ def test_nothing_is_normalised():
     assert written([(relative, B, literal)]) == f"{relative} {B} {literal} .\n"
 
 
-def test_quoted_triples_are_written_as_in_turtle_star():
+def test_quoted_triple_is_a_triple_term_as_object_and_as_in_rdf_star_as_subject():
     text = written(
         [(f"<<( {A} {B} _:x )>>", B, f"<<( {A} {B} <<( {A} {B} {C} )>> )>>")], namespaces=[("", "<http://ex.org/>")]
     )
 
-    assert text.endswith("<< :a :b _:x >> :b << :a :b << :a :b :c >> >> .\n")
+    assert text.endswith("<< :a :b _:x >> :b <<( :a :b <<( :a :b :c )>> )>> .\n")
+
+
+@pytest.mark.parametrize("graphs", [False, True])
+def test_quoted_triple_as_object_is_read_back_as_it_was(graphs):
+    statement = (A, B, f"<<( {A} {B} <<( {A} {B} {C} )>> )>>", C)
+    text = written([statement if graphs else statement[:3]], graphs=graphs)
+
+    read_back = [one for frame in read_syntax([text.encode()], TRIG if graphs else TURTLE) for one in frame.statements]
+
+    assert read_back == [statement if graphs else statement[:3]]
+
+
+@pytest.mark.parametrize("place", [0, 2])
+def test_quoted_triples_may_be_nested_as_deep_as_terms_may(place):
+    term = A
+    for _ in range(MAX_NESTING_DEPTH):
+        triple = [A, B, C]
+        triple[place] = term
+        term = f"<<( {' '.join(triple)} )>>"
+
+    assert written([(A, B, term)], namespaces=[("", "<http://ex.org/>")]).count(" :b ") == MAX_NESTING_DEPTH + 1
 
 
 @pytest.mark.parametrize(

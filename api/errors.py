@@ -49,6 +49,7 @@ PROBLEMS: Final[Mapping[type[errors.PatchLogError], Problem]] = {
     errors.LogAlreadyExists: Problem(409, "log-exists", "There is such a log already"),
     errors.HeadMismatch: Problem(412, "head-mismatch", "Another patch is the head of the log"),
     errors.PatchAlreadyExists: Problem(409, "patch-exists", "The id belongs to another patch"),
+    errors.RevertConflict: Problem(409, "revert-conflict", "Later patches say the opposite"),
     errors.PositionGone: Problem(410, "position-gone", "The patch was truncated away"),
     errors.StorageError: Problem(500, "storage-failed", "The database failed"),
     errors.StorageFull: Problem(507, "storage-full", "There is no room left", {"Retry-After": "60"}),

@@ -12,8 +12,10 @@
     ├── TransactionError               transactions out of order: nested start, end without start   .frame .row .line
     ├── LogError                       a patch log refuses a request
     │   ├── LogNotFound  ├── LogAlreadyExists  ├── HeadMismatch (.expected_head .actual_head)
-    │   ├── PatchAlreadyExists (.id .version)
-    │   └── PositionGone (.oldest_kept)
+    │   ├── PatchAlreadyExists (.id .version)  ├── RevertConflict (.examples)
+    │   ├── PositionGone (.oldest_kept)
+    │   ├── ConsumerNotFound  ├── ConsumerRefused  ├── TruncationRefused (.consumer)
+    │   └── SnapshotNotFound  ├── SnapshotRefused  └── SnapshotBusy (.version)
     ├── StorageError                   the database failed; its error is chained     .is_transient
     │   └── StorageFull                there is no room left
     └── UsageError                     a request that cannot be carried out: a wrong option, a file that is not there
@@ -41,6 +43,10 @@ __all__ = [
     "PositionGone",
     "StorageError",
     "StorageFull",
+    "RevertConflict",
+    "SnapshotBusy",
+    "SnapshotNotFound",
+    "SnapshotRefused",
     "TransactionError",
     "UnexpectedRow",
     "UnknownLookupEntry",
@@ -150,6 +156,20 @@ class PatchAlreadyExists(LogError):
 
 class PositionGone(LogError):
     """The position was truncated away: start from a snapshot."""
+
+class RevertConflict(LogError):
+    """A later patch has said the opposite: take it back too, or write the patch yourself."""
+
+    def __init__(self, examples: list[str]) -> None:
+        super().__init__(examples)
+        self.examples = examples
+
+    def __str__(self) -> str:
+        return (
+            f"patches behind the range say the opposite of what would be taken back, such as of {self.examples[0]}: "
+            "take back all up to the head, or write the patch yourself"
+        )
+
 
     def __init__(self, position: int, oldest_kept: int) -> None:
         super().__init__(position, oldest_kept)

@@ -13,9 +13,7 @@
     ├── LogError                       a patch log refuses a request
     │   ├── LogNotFound  ├── LogAlreadyExists  ├── HeadMismatch (.expected_head .actual_head)
     │   ├── PatchAlreadyExists (.id .version)  ├── RevertConflict (.examples)
-    │   ├── PositionGone (.oldest_kept)
-    │   ├── ConsumerNotFound  ├── ConsumerRefused  ├── TruncationRefused (.consumer)
-    │   └── SnapshotNotFound  ├── SnapshotRefused  └── SnapshotBusy (.version)
+    │   └── PositionGone (.oldest_kept)
     ├── StorageError                   the database failed; its error is chained     .is_transient
     │   └── StorageFull                there is no room left
     └── UsageError                     a request that cannot be carried out: a wrong option, a file that is not there
@@ -41,12 +39,9 @@ __all__ = [
     "PatchAlreadyExists",
     "PatchLogError",
     "PositionGone",
+    "RevertConflict",
     "StorageError",
     "StorageFull",
-    "RevertConflict",
-    "SnapshotBusy",
-    "SnapshotNotFound",
-    "SnapshotRefused",
     "TransactionError",
     "UnexpectedRow",
     "UnknownLookupEntry",
@@ -154,9 +149,6 @@ class PatchAlreadyExists(LogError):
         return f"version {self.version} is another patch with the id {self.id}: a new patch needs a new id"
 
 
-class PositionGone(LogError):
-    """The position was truncated away: start from a snapshot."""
-
 class RevertConflict(LogError):
     """A later patch has said the opposite: take it back too, or write the patch yourself."""
 
@@ -170,6 +162,9 @@ class RevertConflict(LogError):
             "take back all up to the head, or write the patch yourself"
         )
 
+
+class PositionGone(LogError):
+    """The position was truncated away: start from a snapshot."""
 
     def __init__(self, position: int, oldest_kept: int) -> None:
         super().__init__(position, oldest_kept)

@@ -7,7 +7,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from patchlog.log.records import LogOptions
 
 __all__ = [
+    "AdvanceDocument",
     "AppendDocument",
+    "ConsumerDocument",
+    "ConsumersDocument",
     "HeadDocument",
     "LogDocument",
     "LogsDocument",
@@ -117,6 +120,31 @@ class VerificationDocument(BaseModel):
     reason: str | None
 
 
+class ConsumerDocument(BaseModel):
+    """How far a consumer has read. `lag_seconds` is the age of the oldest patch that it has not."""
+
+    name: str
+    version: int
+    lag_versions: int
+    lag_seconds: float
+    updated: str
+
+
+class ConsumersDocument(BaseModel):
+    """The consumers of a log, by name."""
+
+    consumers: list[ConsumerDocument]
+
+
+class AdvanceDocument(BaseModel):
+    """Where a consumer is now."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    version: int = Field(ge=0, le=(1 << 63) - 1, description="The last version that it has read; 0 for none.")
+    force: bool = Field(default=False, description="Whether it may go back.")
+
+
 class StatusDocument(BaseModel):
     """How the service is."""
 
@@ -143,3 +171,4 @@ class ProblemDocument(BaseModel):
     position: int | None = None
     oldest_kept: int | None = None
     snapshots: str | None = None
+    consumer: str | None = Field(None, description="Who still needs what was to be forgotten.")

@@ -51,6 +51,12 @@ PROBLEMS: Final[Mapping[type[errors.PatchLogError], Problem]] = {
     errors.PatchAlreadyExists: Problem(409, "patch-exists", "The id belongs to another patch"),
     errors.RevertConflict: Problem(409, "revert-conflict", "Later patches say the opposite"),
     errors.PositionGone: Problem(410, "position-gone", "The patch was truncated away"),
+    errors.ConsumerNotFound: Problem(404, "consumer-not-found", "There is no such consumer"),
+    errors.ConsumerRefused: Problem(409, "consumer-refused", "The consumer cannot stand there"),
+    errors.TruncationRefused: Problem(409, "truncation-refused", "The patches are still needed"),
+    errors.SnapshotNotFound: Problem(404, "snapshot-not-found", "There is no such snapshot"),
+    errors.SnapshotRefused: Problem(409, "snapshot-refused", "The snapshot is not what the log allows"),
+    errors.SnapshotBusy: Problem(409, "snapshot-busy", "Another snapshot is being made", {"Retry-After": "5"}),
     errors.StorageError: Problem(500, "storage-failed", "The database failed"),
     errors.StorageFull: Problem(507, "storage-full", "There is no room left", {"Retry-After": "60"}),
     errors.UsageError: Problem(400, "bad-request", "The request cannot be carried out"),
@@ -103,7 +109,7 @@ async def _answer_library(request: Request, error: Exception) -> Response:
     members: dict[str, Any] = {}
     if problem.status == HTTPStatus.INTERNAL_SERVER_ERROR:
         _LOG.error("the database failed", exc_info=error)
-    for name in ("frame", "row", "line", "position", "oldest_kept", "id", "version"):
+    for name in ("frame", "row", "line", "position", "oldest_kept", "id", "version", "consumer"):
         if (place := getattr(error, name, None)) is not None:
             members[name] = place
     if isinstance(error, errors.PositionGone):

@@ -13,7 +13,9 @@
     ├── LogError                       a patch log refuses a request
     │   ├── LogNotFound  ├── LogAlreadyExists  ├── HeadMismatch (.expected_head .actual_head)
     │   ├── PatchAlreadyExists (.id .version)  ├── RevertConflict (.examples)
-    │   └── PositionGone (.oldest_kept)
+    │   ├── PositionGone (.oldest_kept)
+    │   ├── ConsumerNotFound  ├── ConsumerRefused  ├── TruncationRefused (.consumer)
+    │   └── SnapshotNotFound  ├── SnapshotRefused  └── SnapshotBusy (.version)
     ├── StorageError                   the database failed; its error is chained     .is_transient
     │   └── StorageFull                there is no room left
     └── UsageError                     a request that cannot be carried out: a wrong option, a file that is not there
@@ -27,6 +29,8 @@ from __future__ import annotations
 
 __all__ = [
     "CodecError",
+    "ConsumerNotFound",
+    "ConsumerRefused",
     "HeadMismatch",
     "InvalidSyntax",
     "InvalidTerm",
@@ -40,9 +44,13 @@ __all__ = [
     "PatchLogError",
     "PositionGone",
     "RevertConflict",
+    "SnapshotBusy",
+    "SnapshotNotFound",
+    "SnapshotRefused",
     "StorageError",
     "StorageFull",
     "TransactionError",
+    "TruncationRefused",
     "UnexpectedRow",
     "UnknownLookupEntry",
     "UnsupportedOption",
@@ -175,6 +183,45 @@ class PositionGone(LogError):
         return (
             f"version {self.position} was truncated away; the oldest kept is {self.oldest_kept}: start from a snapshot"
         )
+
+
+class ConsumerNotFound(LogError):
+    """The log has no consumer of that name."""
+
+
+class ConsumerRefused(LogError):
+    """A consumer cannot stand there: beyond the head, or behind where it is without saying so."""
+
+
+class TruncationRefused(LogError):
+    """Somebody still needs what was to be forgotten: `consumer`, or where that is None, whoever begins anew."""
+
+    def __init__(self, reason: str, consumer: str | None = None) -> None:
+        super().__init__(reason, consumer)
+        self.reason = reason
+        self.consumer = consumer
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+class SnapshotNotFound(LogError):
+    """The log has no snapshot at that version."""
+
+
+class SnapshotRefused(LogError):
+    """A snapshot cannot be made, taken or deleted there; the message says why."""
+
+
+class SnapshotBusy(LogError):
+    """A snapshot of the log, at `version`, is on its way: one at a time."""
+
+    def __init__(self, version: int) -> None:
+        super().__init__(version)
+        self.version = version
+
+    def __str__(self) -> str:
+        return f"a snapshot at version {self.version} is being made: ask again when it is there"
 
 
 class StorageError(PatchLogError):

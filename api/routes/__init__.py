@@ -6,8 +6,14 @@ from typing import Final
 
 from fastapi import APIRouter
 
-from api.routes import logs, patches, stream, system
+from api.routes import consumers, logs, patches, stream, system
 
 __all__ = ["ROUTERS"]
 
-ROUTERS: Final[tuple[APIRouter, ...]] = (logs.router, patches.router, stream.router, system.router)
+ROUTERS: Final[tuple[APIRouter, ...]] = (
+    logs.router,
+    patches.router,
+    stream.router,
+    consumers.router,
+    system.router,
+)

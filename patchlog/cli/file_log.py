@@ -21,7 +21,7 @@ from patchlog.codec.patch_ids import PatchId, parse_patch_id
 from patchlog.engine import PatchIntake
 from patchlog.errors import HeadMismatch, UsageError
 from patchlog.formats import JELLY_PATCH, RDF_PATCH, choose_format
-from patchlog.log.contract import PatchFormat
+from patchlog.log.contract import Consumers, PatchFormat
 from patchlog.log.records import (
     ANY_HEAD,
     EMPTY_HEAD,
@@ -130,6 +130,11 @@ class FilePatchLog:
     def truncate_before(self, version: int) -> LogDescription:
         """Files are read only."""
         del version
+        self._refuse()
+
+    @property
+    def consumers(self) -> Consumers:
+        """Nobody's position is kept in a file."""
         self._refuse()
 
     def _refuse(self) -> NoReturn:

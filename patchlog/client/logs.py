@@ -9,6 +9,7 @@ from http import HTTPStatus
 from typing import Final
 
 from patchlog.client.connection import Connection, Unsent
+from patchlog.client.consumers import HttpConsumers
 from patchlog.client.problems import PatchNotFound
 from patchlog.client.receiving import PatchBytes
 from patchlog.client.sending import prepared
@@ -185,6 +186,11 @@ class HttpPatchLog:
         """Forget the bytes of all patches below a version."""
         before = {"before": max(1, min(version, _MOST_VERSION))}
         return read_description(self._connection.ask("POST", f"{self._path}/truncate", json=before).json())
+
+    @property
+    def consumers(self) -> HttpConsumers:
+        """How far those who follow the log have read."""
+        return HttpConsumers(self._connection, self._path)
 
     def wait_for(self, version: int, timeout_seconds: float) -> Head:
         """Return the head once it has reached a version, or as it is when the time is up."""

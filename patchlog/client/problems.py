@@ -36,6 +36,12 @@ _OTHERS: Final[Mapping[str, Callable[[Mapping[str, Any], str], errors.PatchLogEr
     "head-mismatch": lambda members, _: errors.HeadMismatch(members.get("expected_head"), _actual_head(members)),
     "patch-exists": lambda members, _: errors.PatchAlreadyExists(members.get("id", ""), members.get("version", 0)),
     "position-gone": lambda members, _: errors.PositionGone(members.get("position", 0), members.get("oldest_kept", 0)),
+    "consumer-not-found": lambda _, detail: errors.ConsumerNotFound(detail),
+    "consumer-refused": lambda _, detail: errors.ConsumerRefused(detail),
+    "truncation-refused": lambda members, detail: errors.TruncationRefused(detail, members.get("consumer")),
+    "snapshot-not-found": lambda _, detail: errors.SnapshotNotFound(detail),
+    "snapshot-refused": lambda _, detail: errors.SnapshotRefused(detail),
+    "snapshot-busy": lambda members, _: errors.SnapshotBusy(members.get("version", 0)),
     "storage-full": lambda _, detail: errors.StorageFull(detail),
 }
 

@@ -16,18 +16,31 @@ from patchlog.codec.patch_ids import PatchId
 from patchlog.log.records import (
     ANY_HEAD,
     Appended,
+    Consumer,
     ExpectedHead,
     Head,
     LogDescription,
     LoggedPatch,
     LogOptions,
     PatchRecord,
+    Snapshot,
+    SnapshotBuild,
     Verification,
 )
 
-__all__ = ["LogStore", "PatchFormat", "PatchLog", "StagingPatchLog", "Upload"]
+__all__ = [
+    "Consumers",
+    "LogStore",
+    "PatchFormat",
+    "PatchLog",
+    "SnapshotFormat",
+    "Snapshots",
+    "StagingPatchLog",
+    "Upload",
+]
 
 PatchFormat: TypeAlias = Literal["jelly-patch", "rdf-patch"]
+SnapshotFormat: TypeAlias = Literal["jelly", "nquads", "trig"]
 
 
 class PatchLog(Protocol):
@@ -81,8 +94,68 @@ class PatchLog(Protocol):
         Versions, ids and hashes stay: the head, the chain and retries are as they were.
         """
 
+    @property
+    def consumers(self) -> Consumers:
+        """How far those who follow the log have read."""
+
     def wait_for(self, version: int, timeout_seconds: float) -> Head:
         """Return the head once it has reached a version, or as it is when the time is up."""
+
+
+class Consumers(Protocol):
+    """Named positions of a log. They are durable, and truncation leaves what is behind the least of them."""
+
+    def list(self) -> list[Consumer]:
+        """All consumers, by name."""
+
+    def find(self, name: str) -> Consumer | None:
+        """The consumer of that name."""
+
+    def advance(self, name: str, version: int, *, force: bool = False) -> Consumer:
+        """Say that all patches up to a version were read. A new name is a new consumer.
+
+        Raises ConsumerRefused for a version beyond the head; and behind where the consumer is, unless `force` says that
+        it reads them again.
+        """
+
+    def forget(self, name: str) -> None:
+        """The consumer reads no more. Raises ConsumerNotFound."""
+
+
+class Snapshots(Protocol):
+    """The snapshots of a log. What one holds never changes, and its `sha256` is that of all of its bytes."""
+
+    def list(self) -> list[Snapshot]:
+        """All snapshots, by version."""
+
+    def find(self, version: int) -> Snapshot | None:
+        """The snapshot at a version."""
+
+    def pending(self) -> SnapshotBuild | None:
+        """The snapshot that is being made, or the last that could not be made."""
+
+    def build(self, version: int | None = None) -> Snapshot:
+        """Make the snapshot at a version, or at the head, and return when it is durable. One that is there is returned.
+
+        Raises SnapshotRefused beyond the head, and where the patches that it takes are gone; SnapshotBusy while another
+        one is made.
+        """
+
+    def put(self, version: int, chunks: Iterable[bytes], format: SnapshotFormat = "jelly") -> Snapshot:
+        """Take a dataset in. At version 0 of an empty log it is what the log starts with; else it is only compared.
+
+        Raises CodecError for what is not well formed, SnapshotRefused where the log says otherwise, SnapshotBusy while
+        another one is made.
+        """
+
+    def read(self, version: int, *, start: int = 0) -> Iterator[bytes]:
+        """The bytes of a snapshot, from a place on. Raises SnapshotNotFound at once."""
+
+    def delete(self, version: int) -> None:
+        """Delete a snapshot. Raises SnapshotNotFound, and SnapshotRefused where it stands for what else is gone."""
+
+    def verify(self, version: int) -> bool:
+        """Whether the bytes of a snapshot have the hash that they were stored with. Raises SnapshotNotFound."""
 
 
 class Upload(Protocol):

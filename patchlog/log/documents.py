@@ -9,19 +9,35 @@ from collections.abc import Mapping
 from dataclasses import asdict, fields
 from typing import Any, TypeAlias
 
-from patchlog.log.records import Appended, Head, LogDescription, LogOptions, PatchRecord, Verification
+from patchlog.log.records import (
+    Appended,
+    Consumer,
+    Head,
+    LogDescription,
+    LogOptions,
+    PatchRecord,
+    Snapshot,
+    SnapshotBuild,
+    Verification,
+)
 
 __all__ = [
     "Document",
     "appended_document",
+    "build_document",
+    "consumer_document",
     "description_document",
     "head_document",
     "read_appended",
+    "read_build",
+    "read_consumer",
     "read_description",
     "read_head",
     "read_record",
+    "read_snapshot",
     "read_verification",
     "record_document",
+    "snapshot_document",
     "verification_document",
 ]
 
@@ -100,6 +116,39 @@ def read_appended(document: Mapping[str, Any], *, is_retry: bool) -> Appended:
         bytes=document["bytes"],
         is_retry=is_retry,
     )
+
+
+def consumer_document(consumer: Consumer) -> Document:
+    """Say how far a consumer has read."""
+    return asdict(consumer)
+
+
+def read_consumer(document: Mapping[str, Any]) -> Consumer:
+    """Read how far a consumer has read."""
+    return Consumer(**{field.name: document[field.name] for field in fields(Consumer)})
+
+
+def snapshot_document(snapshot: Snapshot) -> Document:
+    """Describe a snapshot that is there."""
+    return asdict(snapshot) | {"sha256": snapshot.sha256.hex(), "state": "complete"}
+
+
+def read_snapshot(document: Mapping[str, Any]) -> Snapshot:
+    """Read the description of a snapshot."""
+    values = {field.name: document[field.name] for field in fields(Snapshot)}
+    return Snapshot(**values | {"sha256": bytes.fromhex(values["sha256"])})
+
+
+def build_document(build: SnapshotBuild) -> Document:
+    """Describe a snapshot that is being made, or could not be made."""
+    if build.error is None:
+        return {"version": build.version, "state": "building"}
+    return {"version": build.version, "state": "failed", "error": build.error}
+
+
+def read_build(document: Mapping[str, Any]) -> SnapshotBuild:
+    """Read the description of a snapshot that is not there."""
+    return SnapshotBuild(document["version"], document.get("error"))
 
 
 def verification_document(verification: Verification) -> Document:

@@ -14,6 +14,7 @@ from patchlog.codec.options import Limits
 from patchlog.codec.patch_ids import PatchId, parse_patch_id
 from patchlog.errors import LogAlreadyExists, LogNotFound, PositionGone
 from patchlog.log.contract import PatchFormat, Upload
+from patchlog.log.memory_consumers import MemoryConsumers
 from patchlog.log.records import (
     ANY_HEAD,
     EMPTY_HEAD,
@@ -56,6 +57,8 @@ class _Log:
     """Of each record; empty where they were forgotten."""
     versions: dict[PatchId, int] = field(default_factory=dict)
     first_version: int = 1
+    consumers: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Their places, and when they came there."""
 
     @property
     def head(self) -> Head:
@@ -210,6 +213,11 @@ class MemoryPatchLog:
                 log.chunks[index] = []
             log.first_version = first
             return self.describe()
+
+    @property
+    def consumers(self) -> MemoryConsumers:
+        """How far those who follow the log have read."""
+        return MemoryConsumers(self._store.lock, lambda: self._store.found(self._name))
 
     def wait_for(self, version: int, timeout_seconds: float) -> Head:
         """Return the head once it has reached a version, or as it is when the time is up."""

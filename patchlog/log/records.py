@@ -19,14 +19,19 @@ __all__ = [
     "EMPTY_HEAD",
     "AnyHead",
     "Appended",
+    "Consumer",
     "ExpectedHead",
     "Head",
     "LogDescription",
     "LogOptions",
     "LoggedPatch",
     "PatchRecord",
+    "Snapshot",
+    "SnapshotBuild",
     "Verification",
+    "check_consumer_name",
     "check_log_name",
+    "ms_of",
     "time_of",
 ]
 
@@ -35,9 +40,18 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 
 def check_log_name(name: str) -> str:
     """Return the name, or raise UsageError where no log can have it."""
+    return _checked(name, "log")
+
+
+def check_consumer_name(name: str) -> str:
+    """Return the name, or raise UsageError where no consumer can have it."""
+    return _checked(name, "consumer")
+
+
+def _checked(name: str, what: str) -> str:
     if _NAME.fullmatch(name) is None:
         raise UsageError(
-            f"{name!r} is not the name of a log: write 1 to 100 letters (A-Z, a-z), digits, '_', '.' and '-', "
+            f"{name!r} is not the name of a {what}: write 1 to 100 letters (A-Z, a-z), digits, '_', '.' and '-', "
             "beginning with a letter, a digit or '_'"
         )
     return name
@@ -46,6 +60,11 @@ def check_log_name(name: str) -> str:
 def time_of(milliseconds: int) -> str:
     """The time that so many milliseconds after 1970 are."""
     return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def ms_of(time: str) -> int:
+    """How many milliseconds after 1970 a time is."""
+    return round(datetime.fromisoformat(time).timestamp() * 1000)
 
 
 class AnyHead(Enum):
@@ -165,3 +184,40 @@ class Verification:
     def is_sound(self) -> bool:
         """Whether all hashes are right."""
         return self.first_bad_version is None
+
+
+@dataclass(frozen=True, slots=True)
+class Consumer:
+    """How far somebody has read. `lag_seconds` is the age of the oldest patch that is still to be read."""
+
+    name: str
+    version: int
+    lag_versions: int
+    lag_seconds: float
+    updated: str
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The dataset after patches 1 to `version`, as Jelly-RDF of so many bytes.
+
+    `id` is that of the last of these patches; None at version 0, which is what a log was started with.
+    `format_version` is that of the layout of the file, of which there is one so far.
+    """
+
+    version: int
+    id: PatchId | None
+    sha256: bytes
+    bytes: int
+    quads: int
+    namespaces: int
+    created: str
+    format_version: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotBuild:
+    """A snapshot that is being made, or the last that could not be: `error` says why."""
+
+    version: int
+    error: str | None = None

@@ -36,6 +36,7 @@ from patchlog.log.records import (
 )
 from patchlog.log.rows import AnyRow, description_of, head_of, id_bytes, options_of, record_of
 from patchlog.log.sql_append import StagedAppend
+from patchlog.log.sql_consumers import SqlConsumers
 from patchlog.log.sql_spool import SqlSpool, sweep_stages
 from patchlog.log.sql_truncate import truncate_some
 from patchlog.log.staging import Staging
@@ -253,6 +254,11 @@ class SqlPatchLog:
         while not self._store.writer.do(Job(lambda batch: truncate_some(batch, self._name, version))):
             pass
         return self.describe()
+
+    @property
+    def consumers(self) -> SqlConsumers:
+        """How far those who follow the log have read."""
+        return SqlConsumers(self._store.database, self._store.writer, self._name)
 
     def wait_for(self, version: int, timeout_seconds: float) -> Head:
         """Return the head once it has reached a version, or as it is when the time is up."""

@@ -4,6 +4,10 @@
     patch         one small row a patch. Kept when its bytes are forgotten.
     patch_chunk   the bytes, in rows of about a mebibyte at most
     stage         one row an upload that did not fit in memory and has no versions yet
+    consumer      one row a name that follows a log: how far it has read
+    snapshot      one row a snapshot that is complete; its bytes are in a file
+    snapshot_build   one row a log whose snapshot is being made, or could not be made
+    snapshot_trash   one row a file of a snapshot that is to be deleted
     api_key       one row a key of the service; a hash of its secret
 
 The chunks of a patch are found by its `body`. What fits in memory goes straight to its place: its body is its version.
@@ -31,9 +35,22 @@ from sqlalchemy import (
 
 from patchlog.log.staging import MAX_PATCHES
 
-__all__ = ["API_KEY", "LOG", "METADATA", "PATCH", "PATCH_CHUNK", "REVISION", "STAGE", "body_of_stage"]
+__all__ = [
+    "API_KEY",
+    "CONSUMER",
+    "LOG",
+    "METADATA",
+    "PATCH",
+    "PATCH_CHUNK",
+    "REVISION",
+    "SNAPSHOT",
+    "SNAPSHOT_BUILD",
+    "SNAPSHOT_TRASH",
+    "STAGE",
+    "body_of_stage",
+]
 
-REVISION: Final = "0002"
+REVISION: Final = "0003"
 """The last of the migrations that these tables come from."""
 
 METADATA: Final = MetaData(
@@ -113,6 +130,46 @@ STAGE: Final = Table(
     _log_key(),
     Column("begun_ms", BigInteger, nullable=False),
     sqlite_autoincrement=True,
+)
+
+CONSUMER: Final = Table(
+    "consumer",
+    METADATA,
+    _log_key(is_primary=True),
+    Column("name", String(100), primary_key=True),
+    Column("version", BigInteger, nullable=False),
+    Column("updated_ms", BigInteger, nullable=False),
+)
+
+SNAPSHOT: Final = Table(
+    "snapshot",
+    METADATA,
+    _log_key(is_primary=True),
+    Column("version", BigInteger, primary_key=True, autoincrement=False),
+    Column("location", Text, nullable=False),
+    Column("bytes", BigInteger, nullable=False),
+    Column("sha256", _HASH, nullable=False),
+    Column("quads", BigInteger, nullable=False),
+    Column("namespaces", BigInteger, nullable=False),
+    Column("created_ms", BigInteger, nullable=False),
+    Column("format_version", Integer, nullable=False),
+)
+
+SNAPSHOT_BUILD: Final = Table(
+    "snapshot_build",
+    METADATA,
+    _log_key(is_primary=True),
+    Column("owner", _ID, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("location", Text, nullable=False),
+    Column("seen_ms", BigInteger, nullable=False),
+    Column("error", Text),
+)
+
+SNAPSHOT_TRASH: Final = Table(
+    "snapshot_trash",
+    METADATA,
+    Column("location", Text, primary_key=True),
 )
 
 API_KEY: Final = Table(

@@ -33,6 +33,10 @@ ROUTES = {
     ("GET", "/logs/{log}/stream"): ({"params": {"wait": "0"}}, "read"),
     ("GET", "/logs/{log}/verify"): ({}, "read"),
     ("POST", "/logs/{log}/patches"): ({"content": PATCH, "headers": TEXT}, "append"),
+    ("GET", "/logs/{log}/consumers"): ({}, "read"),
+    ("PUT", "/logs/{log}/consumers/{consumer}"): ({"json": {"version": 0, "force": True}}, "read"),
+    ("GET", "/logs/{log}/consumers/{consumer}"): ({}, "read"),
+    ("DELETE", "/logs/{log}/consumers/{consumer}"): ({}, "admin"),
     ("PUT", "/logs/{log}"): ({}, "admin"),
     ("POST", "/logs/{log}/truncate"): ({"json": {"before": 1}}, "admin"),
     ("DELETE", "/logs/{log}"): ({}, "admin"),
@@ -91,11 +95,12 @@ def test_every_route_with_every_kind_of_key(service, guarded, keys, method, path
     call, right = ROUTES[method, path]
     service.client.put("/logs/people")
     version = service.client.post("/logs/people/patches", content=PATCH, headers=TEXT).json()["version"]
+    service.client.put("/logs/people/consumers/me", json={"version": 0, "force": True})
     headers = dict(call.get("headers", {}))
     if kind != "none":
         headers["Authorization"] = f"Bearer {keys[kind]}"
 
-    answer = guarded.client.request(method, path.format(log="people", patch=version), **{**call, "headers": headers})
+    answer = guarded.client.request(method, path.format(log="people", patch=version, consumer="me"), **{**call, "headers": headers})
 
     if right is None or right in KINDS[kind][1]:
         assert answer.status_code < 300, answer.text

@@ -1,0 +1,76 @@
+"""The consumers of a log in memory."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from patchlog.errors import ConsumerNotFound
+from patchlog.log.consumers import check_advance, consumer_of
+from patchlog.log.records import Consumer, Head, PatchRecord, check_consumer_name, ms_of
+
+__all__ = ["ConsumedLog", "MemoryConsumers"]
+
+
+class ConsumedLog(Protocol):
+    """What a log has to tell its consumers, and where it keeps them: the place of each name, and the time of that."""
+
+    consumers: dict[str, tuple[int, int]]
+
+    @property
+    def head(self) -> Head:
+        """The last patch."""
+
+    @property
+    def records(self) -> Sequence[PatchRecord]:
+        """What is known of all patches."""
+
+
+class MemoryConsumers:
+    """Named positions of one log."""
+
+    def __init__(self, lock: AbstractContextManager[object], found: Callable[[], ConsumedLog]) -> None:
+        self._lock = lock
+        self._found = found
+
+    def list(self) -> list[Consumer]:
+        """All consumers, by name."""
+        with self._lock:
+            log = self._found()
+            return [_consumer(log, name) for name in sorted(log.consumers)]
+
+    def find(self, name: str) -> Consumer | None:
+        """The consumer of that name."""
+        check_consumer_name(name)
+        with self._lock:
+            log = self._found()
+            return _consumer(log, name) if name in log.consumers else None
+
+    def advance(self, name: str, version: int, *, force: bool = False) -> Consumer:
+        """Say that all patches up to a version were read."""
+        check_consumer_name(name)
+        with self._lock:
+            log = self._found()
+            before = log.consumers[name][0] if name in log.consumers else None
+            check_advance(name, before, version, log.head.version, force=force)
+            log.consumers[name] = version, _now_ms()
+            return _consumer(log, name)
+
+    def forget(self, name: str) -> None:
+        """The consumer reads no more."""
+        check_consumer_name(name)
+        with self._lock:
+            if self._found().consumers.pop(name, None) is None:
+                raise ConsumerNotFound(f"there is no consumer {name!r}")
+
+
+def _consumer(log: ConsumedLog, name: str) -> Consumer:
+    version, updated_ms = log.consumers[name]
+    next_ms = ms_of(log.records[version].time) if version < log.head.version else None
+    return consumer_of(name, version, updated_ms, head_version=log.head.version, next_ms=next_ms, now_ms=_now_ms())
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,104 @@
+"""The consumers of a log in a database. They move under the lock of the log, as truncation does."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlalchemy import and_, bindparam, delete, select
+from sqlalchemy.dialects import postgresql, sqlite
+
+from patchlog.errors import ConsumerNotFound, LogNotFound
+from patchlog.log.batch import Batch
+from patchlog.log.consumers import check_advance, consumer_of
+from patchlog.log.database import Database
+from patchlog.log.records import Consumer, check_consumer_name
+from patchlog.log.rows import AnyRow, now_ms
+from patchlog.log.tables import CONSUMER, LOG, PATCH
+from patchlog.log.writer import Job, Writer
+
+__all__ = ["SqlConsumers"]
+
+# A log without consumers is a row without a name.
+_CONSUMERS: Final = (
+    select(
+        CONSUMER.c.name,
+        CONSUMER.c.version,
+        CONSUMER.c.updated_ms,
+        LOG.c.head_version,
+        PATCH.c.time_ms.label("next_ms"),
+    )
+    .select_from(
+        LOG.outerjoin(CONSUMER, CONSUMER.c.log == LOG.c.key).outerjoin(
+            PATCH, and_(PATCH.c.log == LOG.c.key, PATCH.c.version == CONSUMER.c.version + 1)
+        )
+    )
+    .where(LOG.c.name == bindparam("wanted"))
+)
+
+
+class SqlConsumers:
+    """Named positions of one log."""
+
+    def __init__(self, database: Database, writer: Writer, log: str) -> None:
+        self._database = database
+        self._writer = writer
+        self._log = log
+
+    def list(self) -> list[Consumer]:
+        """All consumers, by name."""
+        found = (_consumer(row) for row in _rows(self._database, self._log) if row.name is not None)
+        return sorted(found, key=lambda consumer: consumer.name)
+
+    def find(self, name: str) -> Consumer | None:
+        """The consumer of that name."""
+        check_consumer_name(name)
+        return next((consumer for consumer in self.list() if consumer.name == name), None)
+
+    def advance(self, name: str, version: int, *, force: bool = False) -> Consumer:
+        """Say that all patches up to a version were read."""
+        check_consumer_name(name)
+        insert = sqlite.insert if self._database.is_sqlite else postgresql.insert
+
+        def run(batch: Batch) -> Consumer:
+            log = batch.log(self._log)
+            connection = batch.connection
+            before = connection.execute(
+                select(CONSUMER.c.version).where(CONSUMER.c.log == log.key, CONSUMER.c.name == name)
+            ).scalar()
+            check_advance(name, before, version, log.head.version, force=force)
+            place = {"version": version, "updated_ms": batch.now_ms}
+            connection.execute(
+                insert(CONSUMER)
+                .values(log=log.key, name=name, **place)
+                .on_conflict_do_update(index_elements=[CONSUMER.c.log, CONSUMER.c.name], set_=place)
+            )
+            row = connection.execute(_CONSUMERS.where(CONSUMER.c.name == name), {"wanted": self._log}).one()
+            return _consumer(row)
+
+        return self._writer.do(Job(run))
+
+    def forget(self, name: str) -> None:
+        """The consumer reads no more."""
+        check_consumer_name(name)
+
+        def run(batch: Batch) -> None:
+            log = batch.log(self._log)
+            gone = delete(CONSUMER).where(CONSUMER.c.log == log.key, CONSUMER.c.name == name)
+            if batch.connection.execute(gone).rowcount == 0:
+                raise ConsumerNotFound(f"there is no consumer {name!r}")
+
+        self._writer.do(Job(run))
+
+
+def _rows(database: Database, log: str) -> list[AnyRow]:
+    with database.reading() as connection:
+        rows = list(connection.execute(_CONSUMERS, {"wanted": log}))
+    if not rows:
+        raise LogNotFound(f"there is no log {log!r}")
+    return rows
+
+
+def _consumer(row: AnyRow) -> Consumer:
+    return consumer_of(
+        row.name, row.version, row.updated_ms, head_version=row.head_version, next_ms=row.next_ms, now_ms=now_ms()
+    )

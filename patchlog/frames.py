@@ -5,6 +5,7 @@ What stands in the bytes is shown, whether the codec would accept it or not.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -14,11 +15,13 @@ from google.protobuf.message import DecodeError
 from patchlog.codec.fields import varint
 from patchlog.codec.framing import FrameSplitter
 from patchlog.codec.options import Limits
-from patchlog.errors import InvalidSyntax, MalformedFrame
+from patchlog.errors import InvalidSyntax, LimitExceeded, MalformedFrame
 
 __all__ = ["frames_from_text", "frames_to_text", "read_frame_messages"]
 
 _SEPARATOR = "# Frame "
+# What the two implementations of protobuf's runtime say: it has no class of its own.
+_TOO_DEEP = re.compile(r"MaxDepth|levels of nesting")
 
 
 def read_frame_messages(
@@ -30,6 +33,12 @@ def read_frame_messages(
         try:
             frame = message.FromString(data)
         except DecodeError as error:
+            if _TOO_DEEP.search(str(error)):
+                raise LimitExceeded(
+                    "quoted triples are nested deeper than protobuf's own reader takes (100 messages), through which "
+                    "frames are looked at; the codec reads them",
+                    index,
+                ) from error
             raise MalformedFrame("the frame is not the protobuf message that it should be", index) from error
         yield frame, len(data)
 
@@ -72,5 +81,7 @@ def _parse(lines: list[str], first_line: int, message: Any) -> bytes:
     except text_format.ParseError as error:
         reason = str(error).partition(" : ")[2] or str(error)
         raise InvalidSyntax(reason, line=first_line + (error.GetLine() or 1) - 1) from error
+    except RecursionError:
+        raise LimitExceeded("messages are nested deeper than protobuf's text reader takes", line=first_line) from None
     data: bytes = frame.SerializeToString()
     return data

@@ -1,7 +1,7 @@
 """Turtle and TriG output, written as statements come: nothing is sorted, held back or normalised. Knows no files.
 
 What the codec holds comes out as it is: language tags keep their case and relative IRIs stay relative, both of which
-the libraries behind `patchlog.syntaxes` would change or refuse. docs/protocol.md, "Terms", says how quoted triples stand.
+the libraries behind `patchlog.syntaxes` would change or refuse. docs/protocol.md says how quoted triples stand.
 """
 
 from __future__ import annotations

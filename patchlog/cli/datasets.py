@@ -16,9 +16,9 @@ from patchlog.formats import NQUADS, PATCH_FORMATS, RDF_FORMATS, RDF_PATCH, Form
 from patchlog.model import DEFAULT_GRAPH, Operation, Punctuation, Quad, RdfFrame, Term, as_quad
 from patchlog.syntaxes import as_frames
 
-__all__ = ["Contents", "Files", "applied"]
+__all__ = ["DATASET_FORMATS", "Contents", "Files", "applied"]
 
-_DATASET_FORMATS: Final = (*RDF_FORMATS, *PATCH_FORMATS)
+DATASET_FORMATS: Final = (*RDF_FORMATS, *PATCH_FORMATS)
 
 
 @dataclass(slots=True)
@@ -58,7 +58,7 @@ class Files:
 
     def contents(self, path: str, given: str | None) -> Contents:
         """Read a dataset, or what is there after a file of patches, into memory."""
-        chosen = choose_format(given, file_name(path), _DATASET_FORMATS, default=_for_pipe(path, NQUADS))
+        chosen = choose_format(given, file_name(path), DATASET_FORMATS, default=_for_pipe(path, NQUADS))
         if chosen.is_patch:
             change = effect(self.operations([path], chosen.name))
             left = {key: iri for key, iri in change.namespaces.items() if iri is not None}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
 from functools import wraps
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
@@ -13,6 +13,8 @@ from click.shell_completion import CompletionItem
 
 from patchlog.cli.outcome import Session
 from patchlog.codec.options import MIN_NAME_TABLE_SIZE, Limits, LogicalType, PhysicalType, StatementType, StreamType
+from patchlog.errors import LimitExceeded, UsageError
+from patchlog.formats import Format, find_format
 from patchlog.text.terms import MAX_NESTING_DEPTH
 
 __all__ = [
@@ -23,11 +25,13 @@ __all__ = [
     "FrameRange",
     "common",
     "delimiting",
+    "format_option",
     "frame_range",
     "framing",
     "input_file",
     "input_files",
     "inspection",
+    "lifting_limits",
     "output",
     "read_layout",
     "reading_options",
@@ -79,6 +83,30 @@ class TextType(click.ParamType[str]):
         if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
             self.fail(f"{text!r} is not valid UTF-8", param, ctx)
         return text
+
+
+class FormatType(click.ParamType[str]):
+    """A format by one of its names. Shells complete those that are written."""
+
+    name = "format"
+
+    def __init__(self, formats: Iterable[Format]) -> None:
+        self.formats = tuple(formats)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        try:
+            return find_format(str(value), self.formats).name
+        except UsageError as error:
+            self.fail(str(error), param, ctx)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+        del ctx, param
+        return [CompletionItem(one.name) for one in self.formats if one.name.startswith(incomplete.lower())]
+
+
+def format_option(name: str, formats: Iterable[Format], text: str) -> Callable[[Any], Any]:
+    """An option that names one of these formats."""
+    return click.option(name, type=FormatType(formats), metavar="FORMAT", help=text)
 
 
 class TruthType(click.types.BoolParamType):
@@ -141,6 +169,10 @@ NO_LIMITS: Final = Limits(
 )
 
 
+_LIFTED: Final = re.compile(r"\(Limits\.|longer than")
+"""What is said of limits that `--no-limits` lifts."""
+
+
 def common(command: Command) -> Any:
     """Give a command the session, and the flags that all commands have."""
 
@@ -180,24 +212,32 @@ def input_files(command: Command) -> Any:
     return click.argument("paths", type=FILE, metavar="[FILE]...", nargs=-1)(command)
 
 
-def reading_options(command: Command) -> Any:
-    """How Jelly is read: `strict` and `limits`."""
+def lifting_limits(command: Command) -> Any:
+    """`--no-limits`: which `limits` input has to keep."""
 
     @wraps(command)
     def with_limits(*args: Any, no_limits: bool, **values: Any) -> Any:
-        return command(*args, limits=NO_LIMITS if no_limits else Limits(), **values)
+        try:
+            return command(*args, limits=NO_LIMITS if no_limits else Limits(), **values)
+        except LimitExceeded as error:
+            if not no_limits and _LIFTED.search(error.reason):
+                error.add_note("(--no-limits reads it, if you trust the input)")
+            raise
 
-    strict = click.option(
+    return click.option(
+        "--no-limits",
+        is_flag=True,
+        help="Read frames, rows, lines, lookup tables and nested triples of any size. For input that you trust.",
+    )(with_limits)
+
+
+def reading_options(command: Command) -> Any:
+    """How Jelly is read: `strict` and `limits`."""
+    return click.option(
         "--strict/--lax",
         default=True,
         help="Whether input has to keep every rule; --lax reads what can be made sense of.",
-    )
-    no_limits = click.option(
-        "--no-limits",
-        is_flag=True,
-        help="Read frames, rows, lookup tables and nested triples of any size. For input that you trust.",
-    )
-    return strict(no_limits(with_limits))
+    )(lifting_limits(command))
 
 
 def written_layout(command: Command) -> Any:

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
+from typing import Final
 
 import click
 
 from patchlog import effect as effects
-from patchlog.cli.datasets import Files, applied
+from patchlog.cli.datasets import DATASET_FORMATS, Files, applied
 from patchlog.cli.files import file_name, writing
-from patchlog.cli.options import FILE, common, output, reading_options
+from patchlog.cli.options import FILE, common, format_option, output, reading_options
 from patchlog.cli.outcome import Session
 from patchlog.codec.faces import OperationEncoderFace
 from patchlog.codec.options import Limits, LogicalType, PhysicalType
 from patchlog.effect import Effect, NamespaceKey
 from patchlog.engine import CanonicalPatchEncoder, RdfEncoder, RdfPatchWriter
-from patchlog.formats import JELLY, JELLY_PATCH, RDF_PATCH, choose_format
+from patchlog.formats import JELLY, JELLY_PATCH, PATCH_FORMATS, RDF_FORMATS, RDF_PATCH, choose_format
 from patchlog.model import DEFAULT_GRAPH, Operation, Quad, RdfFrame, Term, as_quad
 from patchlog.pipes import batches
 from patchlog.rdf import WRITABLE_FORMATS, encode_frames, suitable_options
@@ -26,14 +27,14 @@ from patchlog.syntaxes import write_syntax
 
 __all__ = ["apply", "diff", "invert", "squash"]
 
-_patch_format = click.option(
-    "--patch-format", metavar="FORMAT", help="The format of patches whose names do not say it."
-)
-_in_format = click.option("--in-format", metavar="FORMAT", help="The format of datasets whose names do not say it.")
-_out_format = click.option(
+_WRITTEN: Final = (RDF_PATCH, JELLY_PATCH)
+
+_patch_format = format_option("--patch-format", PATCH_FORMATS, "The format of patches whose names do not say it.")
+_in_format = format_option("--in-format", RDF_FORMATS, "The format of datasets whose names do not say it.")
+_out_format = format_option(
     "--out-format",
-    metavar="FORMAT",
-    help="rdf-patch or jelly-patch (canonical).  [default: what the output is named, else rdf-patch]",
+    _WRITTEN,
+    "rdf-patch or jelly-patch (canonical).  [default: what the output is named, else rdf-patch]",
 )
 
 
@@ -41,7 +42,7 @@ _out_format = click.option(
 @click.argument("before", type=FILE, metavar="BEFORE")
 @click.argument("after", type=FILE, metavar="AFTER")
 @output
-@_in_format
+@format_option("--in-format", DATASET_FORMATS, "The format of files whose names do not say it.")
 @_out_format
 @click.option(
     "--enable-namespace-declarations",
@@ -138,7 +139,7 @@ def invert(
 
 
 def _write_patch(operations: Iterable[Operation], to: str, out_format: str | None, session: Session) -> None:
-    chosen = choose_format(out_format, file_name(to), (RDF_PATCH, JELLY_PATCH), default=RDF_PATCH)
+    chosen = choose_format(out_format, file_name(to), _WRITTEN, default=RDF_PATCH)
     encoder: OperationEncoderFace = RdfPatchWriter() if chosen is RDF_PATCH else CanonicalPatchEncoder()
     with writing(to, session, is_text=chosen is RDF_PATCH) as write:
         for batch in batches(operations):
@@ -154,10 +155,10 @@ def _write_patch(operations: Iterable[Operation], to: str, out_format: str | Non
 @output
 @_patch_format
 @_in_format
-@click.option(
+@format_option(
     "--out-format",
-    metavar="FORMAT",
-    help="The format of the result.  [default: what the output is named, else that of the dataset]",
+    WRITABLE_FORMATS,
+    "The format of the result.  [default: what the output is named, else that of the dataset]",
 )
 @reading_options
 @common

@@ -12,7 +12,17 @@ import click
 from patchlog import patch
 from patchlog.cli.checks import Delimiting, check_delimiting, check_options, counted
 from patchlog.cli.files import STANDARD, file_name, reading, source_of, writing
-from patchlog.cli.options import FILE, NO_LIMITS, common, delimiting, input_file, inspection, output, reading_options
+from patchlog.cli.options import (
+    FILE,
+    NO_LIMITS,
+    common,
+    delimiting,
+    format_option,
+    input_file,
+    inspection,
+    output,
+    reading_options,
+)
 from patchlog.cli.outcome import CheckFailed, Session, about, label, naming
 from patchlog.cli.seams import minding_seams
 from patchlog.codec.options import Limits
@@ -66,7 +76,7 @@ def inspect(
 @click.option(
     "--compare-to-patch-file", type=FILE, metavar="FILE", help="A patch file that has to hold the same operations."
 )
-@click.option("--compare-to-format", metavar="FORMAT", help="Its format, where its name does not say it.")
+@format_option("--compare-to-format", PATCH_FORMATS, "Its format, where its name does not say it.")
 @click.option("--options-file", type=FILE, metavar="FILE", help="A Jelly-Patch file that has to have the same options.")
 @delimiting
 @click.option("--concatenated", is_flag=True, help="Read Jelly-Patch files that were laid end to end.")

@@ -17,6 +17,7 @@ from patchlog.cli.options import (
     PATCH_OPTIONS,
     FrameRange,
     common,
+    format_option,
     frame_range,
     framing,
     input_file,
@@ -27,8 +28,8 @@ from patchlog.cli.options import (
 )
 from patchlog.cli.outcome import Session, about
 from patchlog.cli.seams import minding_seams
-from patchlog.cli.transcoding import enough_for_all_patches, look_ahead
-from patchlog.codec.faces import SourceFormat
+from patchlog.cli.transcoding import enough_for_all_patches, look_ahead, text_converter
+from patchlog.codec.faces import ConverterFace, SourceFormat
 from patchlog.codec.options import CANONICAL_PATCH, Limits, PatchOptions
 from patchlog.engine import Converter
 from patchlog.errors import UsageError
@@ -38,6 +39,7 @@ from patchlog.pipes import send
 __all__ = ["from_jelly", "to_jelly", "transcode"]
 
 _INPUT_FORMATS: Final = (RDF_PATCH, JELLY_PATCH_TEXT, NQUADS, NTRIPLES)
+_OUTPUT_FORMATS: Final = (RDF_PATCH, JELLY_PATCH_TEXT)
 _DEFAULT_ROWS: Final = 512
 
 _canonical = click.option(
@@ -50,7 +52,7 @@ _canonical = click.option(
 @click.command("to-jelly", short_help="Write RDF Patch as Jelly-Patch.")
 @input_files
 @output
-@click.option("--in-format", metavar="FORMAT", help="rdf-patch (the default), nq, nt or jelly-text.")
+@format_option("--in-format", _INPUT_FORMATS, "rdf-patch (the default), nq, nt or jelly-text.")
 @click.option(
     "--options-from",
     type=FILE,
@@ -130,12 +132,12 @@ def _converter(
     output_delimited: bool,
     strict: bool,
     limits: Limits,
-) -> Converter:
+) -> ConverterFace:
     if canonical:
         given = chosen.keys() - {"rdf_star", "generalized_statements"}
         if given or rows_per_frame is not None or not output_delimited:
             raise click.UsageError("--canonical fixes all options but --opt.rdf-star and --opt.generalized-statements")
-    return Converter(
+    return (Converter if source == "jelly-patch" else text_converter)(
         source,
         "canonical-patch" if canonical else "jelly-patch",
         limits=limits,
@@ -150,7 +152,7 @@ def _converter(
 @click.command("from-jelly", short_help="Write Jelly-Patch as RDF Patch.")
 @input_file
 @output
-@click.option("--out-format", metavar="FORMAT", help="rdf-patch (the default) or jelly-text.")
+@format_option("--out-format", _OUTPUT_FORMATS, "rdf-patch (the default) or jelly-text.")
 @frame_range("--take-frames", "The frames to write, as jelly-text")
 @click.option("--concatenated", is_flag=True, help="Read Jelly-Patch files that were laid end to end.")
 @reading_options
@@ -167,7 +169,7 @@ def from_jelly(
     limits: Limits,
 ) -> None:
     """Write Jelly-Patch as RDF Patch text, or show its frames as they stand in the bytes (jelly-text)."""
-    chosen = choose_format(out_format, file_name(to), (RDF_PATCH, JELLY_PATCH_TEXT), default=RDF_PATCH)
+    chosen = choose_format(out_format, file_name(to), _OUTPUT_FORMATS, default=RDF_PATCH)
     if take_frames is not None and chosen is RDF_PATCH:
         raise click.UsageError("--take-frames goes with --out-format jelly-text: a part of a patch is not a patch")
     with (

@@ -17,6 +17,7 @@ from patchlog.cli.options import (
     FrameRange,
     common,
     delimiting,
+    format_option,
     frame_range,
     input_file,
     inspection,
@@ -74,7 +75,7 @@ def inspect(
 @click.option(
     "--compare-to-rdf-file", type=FILE, metavar="FILE", help="An RDF file that has to hold the same statements."
 )
-@click.option("--compare-to-format", metavar="FORMAT", help="Its format, where its name does not say it.")
+@format_option("--compare-to-format", RDF_FORMATS, "Its format, where its name does not say it.")
 @click.option("--compare-ordered", is_flag=True, help="Compare in order; without, the statements are compared as sets.")
 @frame_range("--compare-frame-indices", "The frames to compare")
 @click.option("--options-file", type=FILE, metavar="FILE", help="A Jelly-RDF file that has to have the same options.")

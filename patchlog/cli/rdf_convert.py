@@ -16,10 +16,12 @@ from patchlog.cli.options import (
     RDF_OPTIONS,
     FrameRange,
     common,
+    format_option,
     frame_range,
     framing,
     input_file,
     input_files,
+    lifting_limits,
     output,
     read_layout,
     reading_options,
@@ -28,7 +30,7 @@ from patchlog.cli.options import (
 )
 from patchlog.cli.outcome import Session, about
 from patchlog.cli.seams import minding_seams
-from patchlog.cli.transcoding import enough_for_all_rdf, look_ahead
+from patchlog.cli.transcoding import enough_for_all_rdf, look_ahead, text_converter
 from patchlog.codec.options import Limits, LogicalType, PhysicalType, RdfOptions
 from patchlog.engine import Converter
 from patchlog.errors import UsageError
@@ -48,7 +50,7 @@ NAMESPACES_VERSION: Final = 2
 @click.command("to-jelly", short_help="Write RDF as Jelly-RDF.")
 @input_files
 @output
-@click.option("--in-format", metavar="FORMAT", help="The format of the input, where its name does not say it.")
+@format_option("--in-format", TEXT_FORMATS, "The format of the input, where its name does not say it.")
 @click.option("--base", metavar="IRI", help="What relative IRIs in Turtle, TriG, RDF/XML and JSON-LD are relative to.")
 @click.option(
     "--options-from",
@@ -61,6 +63,7 @@ NAMESPACES_VERSION: Final = 2
 @click.option("--frame-per-input", is_flag=True, help="Write each input file as one frame.")
 @click.option("--enable-namespace-declarations", is_flag=True, help="Keep the prefixes that the input declares.")
 @written_layout
+@lifting_limits
 @common
 def to_jelly(
     session: Session,
@@ -76,6 +79,7 @@ def to_jelly(
     frame_per_input: bool,
     enable_namespace_declarations: bool,
     layout: Layout,
+    limits: Limits,
 ) -> None:
     """Write RDF as Jelly-RDF.
 
@@ -97,8 +101,13 @@ def to_jelly(
         rows_per_frame = 0 if frame_per_input else DEFAULT_ROWS
     with writing(to, session, is_text=False) as write:
         if layout == "final" and all(one.source for one in formats):
-            converter = Converter(
-                "nquads", "jelly", rdf_options=options, rows_per_frame=rows_per_frame, output_delimited=output_delimited
+            converter = text_converter(
+                "nquads",
+                "jelly",
+                limits=limits,
+                rdf_options=options,
+                rows_per_frame=rows_per_frame,
+                output_delimited=output_delimited,
             )
             for path in paths:
                 with about(path):
@@ -165,10 +174,10 @@ def _assemble(session: Session, inputs: Iterable[tuple[str, Format]], to: str, *
 @click.command("from-jelly", short_help="Write Jelly-RDF as another format.")
 @input_file
 @output
-@click.option(
+@format_option(
     "--out-format",
-    metavar="FORMAT",
-    help="The format of the output: nq (the default), nt, ttl, trig, rdfxml, jsonld or jelly-text.",
+    TEXT_FORMATS,
+    "The format of the output: nq (the default), nt, ttl, trig, rdfxml, jsonld or jelly-text.",
 )
 @frame_range("--take-frames", "The frames to write")
 @click.option("--merge-graphs", is_flag=True, help="Leave out the names of graphs, and write triples.")

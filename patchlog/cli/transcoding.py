@@ -1,7 +1,11 @@
-"""What `transcode` has to know before it writes: the options of its inputs, and options that are enough for all."""
+"""Converters for commands: from text of any lines, and what `transcode` has to know before it writes.
+
+That is the options of its inputs, and options that are enough for all.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -9,9 +13,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from patchlog.cli.files import STANDARD, reading
+from patchlog.cli.options import NO_LIMITS
 from patchlog.cli.outcome import Session, about
+from patchlog.codec.faces import ConverterFace, SinkFormat, SourceFormat
 from patchlog.codec.options import (
     MIN_NAME_TABLE_SIZE,
+    Limits,
     LogicalType,
     PatchOptions,
     PhysicalType,
@@ -19,13 +26,23 @@ from patchlog.codec.options import (
     StatementType,
     StreamType,
 )
+from patchlog.engine import Converter
 from patchlog.formats import Format
 from patchlog.streams import chunks_of
 
-__all__ = ["enough_for_all_patches", "enough_for_all_rdf", "look_ahead"]
+__all__ = ["enough_for_all_patches", "enough_for_all_rdf", "look_ahead", "text_converter"]
 
 Options = TypeVar("Options", RdfOptions, PatchOptions)
 Probed = TypeVar("Probed")
+
+
+def text_converter(source: SourceFormat, sink: SinkFormat, *, limits: Limits, **settings: Any) -> ConverterFace:
+    """A converter from text. Without limits that is the pure one: the native one reads no line of more than 64 MiB."""
+    if limits is not NO_LIMITS:
+        return Converter(source, sink, limits=limits, **settings)
+    from patchlog.pure import Converter as PureConverter
+
+    return PureConverter(source, sink, limits=limits, max_line_bytes=sys.maxsize, **settings)
 
 
 def look_ahead(

@@ -11,12 +11,16 @@ from patchlog.errors import UsageError
 from patchlog.model import Operation, Punctuation, RdfFrame
 from patchlog.pure.sinks import PATCH_SINKS, StatementWriter, Writing
 from patchlog.pure.sources import PATCH_SOURCES, Reading
+from patchlog.text.lines import MAX_LINE_BYTES
 
 __all__ = ["Converter"]
 
 
 class Converter:
-    """A pipe from one format to another. Its face: `patchlog.codec.faces.ConverterFace`."""
+    """A pipe from one format to another. Its face: `patchlog.codec.faces.ConverterFace`.
+
+    `max_line_bytes` is more than the face has: the native one reads no longer lines than the default.
+    """
 
     def __init__(
         self,
@@ -34,8 +38,16 @@ class Converter:
         namespace_declarations: bool = False,
         keep_frames: bool = False,
         frames: tuple[int, int | None] | None = None,
+        max_line_bytes: int = MAX_LINE_BYTES,
     ) -> None:
-        reading = Reading(source=source, limits=limits, strict=strict, concatenated=concatenated, delimited=delimited)
+        reading = Reading(
+            source=source,
+            limits=limits,
+            strict=strict,
+            concatenated=concatenated,
+            delimited=delimited,
+            max_line_bytes=max_line_bytes,
+        )
         writing = Writing(
             sink=sink,
             rdf_options=rdf_options,

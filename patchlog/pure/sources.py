@@ -12,6 +12,7 @@ from patchlog.codec.patch_decoder import PatchDecoder
 from patchlog.codec.rdf_decoder import RdfDecoder
 from patchlog.errors import UsageError
 from patchlog.model import RdfFrame
+from patchlog.text.lines import MAX_LINE_BYTES
 from patchlog.text.nquads import NQuadsReader
 from patchlog.text.rdf_patch_reader import RdfPatchReader
 
@@ -43,6 +44,7 @@ class Reading:
     strict: bool
     concatenated: bool
     delimited: bool | None
+    max_line_bytes: int = MAX_LINE_BYTES
 
     def __post_init__(self) -> None:
         if self.source not in get_args(SourceFormat):
@@ -51,7 +53,7 @@ class Reading:
     def frame_decoder(self) -> FrameDecoder:
         """A decoder for one input of statements."""
         if self.source == "nquads":
-            return _LinesAsFrames()
+            return _LinesAsFrames(self.max_line_bytes)
         return RdfDecoder(
             limits=self.limits, strict=self.strict, concatenated=self.concatenated, delimited=self.delimited
         )
@@ -59,7 +61,7 @@ class Reading:
     def operation_decoder(self) -> PatchDecoder | RdfPatchReader:
         """A decoder for one input of operations."""
         if self.source == "rdf-patch":
-            return RdfPatchReader(strict=self.strict)
+            return RdfPatchReader(strict=self.strict, max_line_bytes=self.max_line_bytes)
         return PatchDecoder(
             limits=self.limits, strict=self.strict, concatenated=self.concatenated, delimited=self.delimited
         )
@@ -68,8 +70,8 @@ class Reading:
 class _LinesAsFrames:
     options: Final = None
 
-    def __init__(self) -> None:
-        self._reader = NQuadsReader()
+    def __init__(self, max_line_bytes: int) -> None:
+        self._reader = NQuadsReader(max_line_bytes=max_line_bytes)
 
     def feed(self, data: bytes, /) -> Iterator[RdfFrame]:
         yield RdfFrame(0, self._reader.feed(data))

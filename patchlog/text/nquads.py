@@ -8,7 +8,7 @@ from typing import Final, cast
 
 from patchlog.errors import CodecError, InvalidSyntax, InvalidTerm
 from patchlog.model import Statement, Term
-from patchlog.text.lines import LineReader
+from patchlog.text.lines import MAX_LINE_BYTES, LineReader
 from patchlog.text.syntax import (
     BLANKS,
     CANONICAL_IRI,
@@ -49,8 +49,8 @@ _TOKEN: Final = re.compile(
 class NQuadsReader:
     """Reads N-Quads, and N-Triples as N-Quads without graphs. Its face: `patchlog.codec.faces.StatementDecoderFace`."""
 
-    def __init__(self) -> None:
-        self._lines = LineReader()
+    def __init__(self, *, max_line_bytes: int = MAX_LINE_BYTES) -> None:
+        self._lines = LineReader(max_line_bytes)
 
     def feed(self, data: bytes, /) -> list[Statement]:
         """Take some bytes and return the statements of the lines that are complete."""

@@ -21,7 +21,7 @@ from patchlog.model import (
     TransactionCommit,
     TransactionStart,
 )
-from patchlog.text.lines import LineReader
+from patchlog.text.lines import MAX_LINE_BYTES, LineReader
 from patchlog.text.rdf_patch_tokens import Kind, PatchTokens
 from patchlog.text.syntax import (
     BLANKS,
@@ -56,10 +56,10 @@ class RdfPatchReader:
     `strict` refuses transactions that are out of order; the syntax is the same without.
     """
 
-    def __init__(self, *, strict: bool = True) -> None:
+    def __init__(self, *, strict: bool = True, max_line_bytes: int = MAX_LINE_BYTES) -> None:
         self._order = TransactionOrder() if strict else None
-        self._lines = LineReader()
-        self._tokens = PatchTokens()
+        self._lines = LineReader(max_line_bytes)
+        self._tokens = PatchTokens(max_line_bytes)
         self._keyword: str | None = None
         self._row_line = 0
         self._row = TermCollector()

@@ -9,7 +9,6 @@ from typing import Final, TypeAlias
 
 from patchlog.errors import InvalidSyntax, LimitExceeded
 from patchlog.model import Term
-from patchlog.text.lines import MAX_LINE_BYTES
 from patchlog.text.syntax import (
     BLANKS,
     CLOSING_BRACKET,
@@ -76,7 +75,8 @@ Token: TypeAlias = tuple[Kind, str]
 class PatchTokens:
     """Cuts lines into tokens. A term comes canonical, with prefixes resolved; only a long string outlives its line."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_string_bytes: int) -> None:
+        self._max_string_bytes = max_string_bytes
         self.prefixes: dict[str, str] = {}
         self._long_quote = ""
         self._long_parts: list[str] = []
@@ -145,8 +145,8 @@ class PatchTokens:
             raise InvalidSyntax("a backslash stands at the end of a line")
         self._long_parts.append("\n")
         self._long_bytes += len(part[0].encode()) + 1
-        if self._long_bytes > MAX_LINE_BYTES:
-            raise LimitExceeded(f"a string is longer than {MAX_LINE_BYTES} bytes")
+        if self._long_bytes > self._max_string_bytes:
+            raise LimitExceeded(f"a string is longer than {self._max_string_bytes} bytes")
         return None, position
 
     def _literal(self, lexical: str, line: str, position: int) -> tuple[Term, int]:

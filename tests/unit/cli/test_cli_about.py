@@ -110,6 +110,8 @@ def test_unknown_shell_is_wrong_usage(call):
         ("patchlog rdf in", {"inspect"}),
         ("patchlog rdf to-jelly --opt.physical-type ", {"TRIPLES", "QUADS", "GRAPHS"}),
         ("patchlog rdf to-jelly --opt.stream", {"--opt.stream-name"}),
+        ("patchlog rdf from-jelly --out-format j", {"jsonld", "jelly-text"}),
+        ("patchlog patch from-jelly --out-format ", {"rdf-patch", "jelly-text"}),
     ],
 )
 def test_words_are_completed(done, monkeypatch, words, expected):

@@ -7,6 +7,7 @@ import pytest
 from patchlog import rdf
 from patchlog.codec.alpha import looks_like_alpha
 from patchlog.codec.options import LogicalType, PhysicalType
+from patchlog.text.lines import MAX_LINE_BYTES
 
 EX = "http://ex.org/"
 TRIPLES = f"""\
@@ -311,11 +312,30 @@ def test_name_of_the_output_says_its_format(done, files):
     assert gzip.decompress((files / "b.nt.gz").read_bytes()).decode() == TRIPLES
 
 
-@pytest.mark.usefixtures("files")
-def test_unknown_format_lists_those_that_there_are(failed):
-    assert failed("rdf", "from-jelly", "--out-format", "html") == (
-        "unknown format 'html'; the formats here are nq, nt, ttl, trig, rdfxml, jsonld, jelly-text"
-    )
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("rdf", "from-jelly", "--out-format"),
+        ("rdf", "to-jelly", "--in-format"),
+        ("rdf", "validate", "--compare-to-format"),
+        ("patch", "from-jelly", "--out-format"),
+        ("patch", "to-jelly", "--in-format"),
+        ("patch", "validate", "--compare-to-format"),
+        ("patch", "apply", "--patch-format"),
+        ("patch", "diff", "--out-format"),
+    ],
+)
+def test_unknown_format_is_wrong_usage_and_lists_those_that_there_are(call, arguments):
+    ended = call(*arguments, "html")
+
+    assert (ended.code, ended.out) == (2, b"")
+    assert "unknown format 'html'; the formats here are " in ended.err
+
+
+def test_format_may_have_any_of_its_names(done):
+    jelly = done("rdf", "to-jelly", "--in-format", "N-Triples", stdin=TRIPLES.encode()).out
+
+    assert done("rdf", "from-jelly", "--out-format", "ntriples", stdin=jelly).text == TRIPLES
 
 
 def test_lax_reading_takes_what_strict_reading_refuses(done, failed):
@@ -532,6 +552,24 @@ def test_error_says_that_the_name_is_of_another_format(done, failed, files):
         message = failed("rdf", "from-jelly", name, "--to", "o")
         assert message.startswith(f"{name}: frame 0")
         assert message.endswith(f"(it was read as Jelly-RDF; by its name it is {title})")
+
+
+def test_long_lines_are_read_without_limits(done, failed):
+    line = f'<{EX}a> <{EX}b> "{"x" * MAX_LINE_BYTES}" .\n'.encode()
+
+    assert "(--no-limits reads it" in failed("rdf", "to-jelly", "--to", "o", stdin=line)
+    assert len(done("rdf", "to-jelly", "--no-limits", stdin=line).out) > len(line) - 50
+    assert len(done("patch", "to-jelly", "--no-limits", stdin=b"A " + line).out) > len(line) - 50
+
+
+@pytest.mark.parametrize("command", [["inspect"], ["from-jelly", "--out-format", "jelly-text"]])
+def test_nesting_that_protobuf_does_not_take_is_said_to_be_its_limit(done, failed, command):
+    nested = f"<{EX}a>"
+    for _ in range(120):
+        nested = f"<< {nested} <{EX}b> <{EX}c> >>"
+    jelly = done("rdf", "to-jelly", stdin=f"{nested} <{EX}b> <{EX}c> .\n".encode()).out
+
+    assert "protobuf's own reader" in failed("rdf", *command, "--to", "o", stdin=jelly)
 
 
 def test_deep_nesting_is_read_without_limits(done, failed):

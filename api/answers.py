@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final, Self
 
+from fastapi import Request
 from fastapi.responses import StreamingResponse
 from starlette.types import Send
 
-from api.outgoing import PIECES_BYTES, Compressor, Outflow, Piece
+from api.negotiation import PATCH_TEXT, Representation, coding_of_answer
+from api.outgoing import PIECES_BYTES, Compressor, Outflow, Piece, as_stored, as_stream_of, as_text, cut
+from api.service import Service
 from api.tails import Run
+from patchlog.codec.options import PatchOptions, StreamType
+from patchlog.errors import UsageError
+from patchlog.log.contract import PatchLog
+from patchlog.log.records import LoggedPatch
 
-__all__ = ["Streamed", "sent"]
+__all__ = ["Outgoing", "Streamed", "answer_patches", "sent"]
 
-_INLINE_BYTES = 16 << 10
+_MOST_FRAME_BYTES: Final = 64 << 20
+_INLINE_BYTES: Final = 16 << 10
 """Fewer bytes are converted at once: going to a thread and back takes longer."""
 
 
@@ -51,3 +60,81 @@ async def sent(
         while (data := await run(read_and_encoded)) is not None:
             yield data
     yield compressor.compress(outflow.finish()) + compressor.finish()
+
+
+@dataclass(slots=True)
+class Outgoing:
+    """Patches on their way out: the first of their pieces, and where the rest comes from."""
+
+    first: list[Piece]
+    rest: Iterator[list[Piece]]
+    stream: tuple[StreamType, PatchOptions] | None = None
+    """Of Jelly-Patch, where it is not what is stored."""
+    is_alone: bool = False
+    """It is one patch, which needs no line behind it in text."""
+
+    @classmethod
+    def of(
+        cls,
+        log: PatchLog,
+        patches: Iterable[LoggedPatch],
+        count: int,
+        stream_type: str | None,
+        *,
+        is_alone: bool = False,
+    ) -> Self:
+        """The patches of a log. Reads the first of them. Raises UsageError where there is no such stream of them."""
+        return cls.of_pieces(log, cut(patches), count, stream_type, is_alone=is_alone)
+
+    @classmethod
+    def of_pieces(
+        cls,
+        log: PatchLog,
+        pieces: Iterator[list[Piece]],
+        count: int,
+        stream_type: str | None,
+        *,
+        is_alone: bool = False,
+    ) -> Self:
+        """As `of`, with pieces that are cut already."""
+        first = next(pieces, [])
+        if stream_type in (None, "punctuated"):
+            return cls(first, pieces, None, is_alone)
+        if stream_type == "flat" and count > 1:
+            raise UsageError("a flat stream holds one patch: ask for patches one by one, or for stream-type=frame")
+        options = log.describe().options.patch_options
+        if stream_type == "flat":
+            return cls(first, pieces, (StreamType.FLAT, options), is_alone)
+        return cls(first, _frames_checked(pieces), (StreamType.FRAME, options), is_alone)
+
+
+def answer_patches(
+    service: Service,
+    request: Request,
+    outgoing: Outgoing,
+    form: Representation,
+    headers: Mapping[str, str],
+    *,
+    compressible: bool = True,
+) -> Streamed:
+    """Answer with patches in a form of them."""
+    coding = coding_of_answer(request) if compressible else None
+    if coding is not None:
+        headers = {**headers, "Content-Encoding": coding}
+    if form is PATCH_TEXT:
+        outflow = as_text(punctuated=not outgoing.is_alone)
+    else:
+        outflow = as_stored() if outgoing.stream is None else as_stream_of(*outgoing.stream)
+    content = sent(service.run, outgoing.first, outgoing.rest, outflow, Compressor(coding))
+    return Streamed(content, form.media_type, headers)
+
+
+def _frames_checked(rest: Iterator[list[Piece]]) -> Iterator[list[Piece]]:
+    """A frame is made in memory, so a patch may be too large for one."""
+    size = 0
+    for pieces in rest:
+        for piece in pieces:
+            size = 0 if piece.ends_patch else size + len(piece.data)
+            if size > _MOST_FRAME_BYTES:
+                raise UsageError("a patch is too large for one frame: ask for stream-type=punctuated")
+        yield pieces

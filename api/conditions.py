@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from fastapi import Request
@@ -12,9 +12,10 @@ from api.errors import PROBLEMS, Problem, Refusal
 from patchlog.codec.patch_ids import PatchId, parse_patch_id
 from patchlog.errors import CodecError, HeadMismatch
 from patchlog.log.contract import PatchLog
-from patchlog.log.records import ANY_HEAD, ExpectedHead
+from patchlog.log.documents import head_document
+from patchlog.log.records import ANY_HEAD, ExpectedHead, Head
 
-__all__ = ["Precondition", "has_current", "precondition_of", "tag"]
+__all__ = ["Precondition", "has_current", "head_is_another", "immutable", "precondition_of", "tag"]
 
 _TAGS: Final = re.compile(r'\s*(?:W/)?"([^"]*)"\s*(?:,|$)')
 _STRONG_TAGS: Final = re.compile(r'\s*"([^"]*)"\s*(?:,|$)')
@@ -61,6 +62,13 @@ def precondition_of(request: Request) -> Precondition:
         raise Refusal(_INVALID, f'If-Match takes the id of the head in quotes, such as "c2b6…": {error}') from None
 
 
+def head_is_another(error: HeadMismatch, head: Head) -> Refusal:
+    """What a writer is told who was not the first: the head that there is now."""
+    tags = {} if head.id is None else {"ETag": tag(head.id)}
+    heads = {"expected_head": error.expected_head, "actual_head": error.actual_head}
+    return Refusal(replace(PROBLEMS[HeadMismatch], headers=tags), str(error), head=head_document(head), **heads)
+
+
 def has_current(request: Request, current: str) -> bool:
     """Whether the client has what it would get, so that 304 is the answer."""
     header = request.headers.get("if-none-match")
@@ -72,6 +80,11 @@ def has_current(request: Request, current: str) -> bool:
 def tag(text: str) -> str:
     """A strong entity tag."""
     return f'"{text}"'
+
+
+def immutable(*, is_open: bool) -> str:
+    """The `Cache-Control` of what never changes; for all to keep where all may ask for it."""
+    return f"{'public' if is_open else 'private'}, max-age=31536000, immutable"
 
 
 def _tags_in(header: str, pattern: re.Pattern[str]) -> list[str]:

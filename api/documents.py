@@ -93,6 +93,9 @@ class PatchDocument(BaseModel):
     namespaces: int
     transactions: int
     time: str
+    headers: dict[str, str] | None = Field(
+        description="What the patch says of itself: who, when, why. The values are terms; null where it was truncated."
+    )
 
 
 class PatchesDocument(BaseModel):

@@ -18,7 +18,16 @@ from starlette.exceptions import HTTPException
 
 from patchlog import errors
 
-__all__ = ["PROBLEMS", "PROBLEM_JSON", "Problem", "Refusal", "answer_problems", "problem_of"]
+__all__ = [
+    "NO_PATCH",
+    "PROBLEMS",
+    "PROBLEM_JSON",
+    "Problem",
+    "Refusal",
+    "answer_library",
+    "answer_problems",
+    "problem_of",
+]
 
 PROBLEM_JSON: Final = "application/problem+json"
 _TYPE: Final = "urn:patchlog:problem:"
@@ -62,6 +71,7 @@ PROBLEMS: Final[Mapping[type[errors.PatchLogError], Problem]] = {
     errors.UsageError: Problem(400, "bad-request", "The request cannot be carried out"),
     errors.MissingExtra: Problem(501, "not-installed", "The service lacks an optional part"),
 }
+NO_PATCH: Final = Problem(404, "patch-not-found", "There is no such patch")
 _UNAVAILABLE: Final = Problem(503, "storage-unavailable", "The database cannot be used now", {"Retry-After": "1"})
 _UNEXPECTED: Final = Problem(500, "internal", "The service failed")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 from fastapi import Request
 
@@ -13,6 +13,7 @@ from patchlog.formats import JELLY_PATCH, RDF_PATCH, Format, format_for_media_ty
 from patchlog.log.contract import PatchFormat
 
 __all__ = [
+    "BODIES_OF_PATCHES",
     "EVENTS",
     "JELLY_PATCHES",
     "JSON",
@@ -48,13 +49,19 @@ class Representation:
         return self.media_types[0]
 
 
-def _of(format: Format) -> Representation:
-    return Representation(format.media_types, (*format.names, *(name[1:] for name in format.extensions)))
+def _of(format: Format, *more_names: str) -> Representation:
+    return Representation(format.media_types, (*format.names, *(name[1:] for name in format.extensions), *more_names))
 
 
 JELLY_PATCHES: Final = _of(JELLY_PATCH)
-PATCH_TEXT: Final = _of(RDF_PATCH)
+PATCH_TEXT: Final = _of(RDF_PATCH, "text")
 JSON: Final = Representation(("application/json",), ("json",))
+BODIES_OF_PATCHES: Final[dict[str, Any]] = {
+    media_type: {"schema": {"type": "string", "format": "binary"}}
+    for form in (JELLY_PATCHES, PATCH_TEXT)
+    for media_type in form.media_types
+}
+"""For OpenAPI."""
 EVENTS: Final = Representation(("text/event-stream",), ("sse", "events"))
 
 

@@ -6,12 +6,13 @@ from typing import Final
 
 from fastapi import APIRouter
 
-from api.routes import consumers, logs, patches, stream, system
+from api.routes import append, consumers, logs, patches, stream, system
 
 __all__ = ["ROUTERS"]
 
 ROUTERS: Final[tuple[APIRouter, ...]] = (
     logs.router,
+    append.router,
     patches.router,
     stream.router,
     consumers.router,

@@ -11,7 +11,7 @@ from api.access import may
 from api.answers import Streamed, sent
 from api.negotiation import EVENTS, JELLY_PATCHES, PATCH_TEXT, Representation, chosen
 from api.outgoing import Compressor, Outflow, as_events, as_stored, as_text, cut
-from api.routes.patches import MOST_VERSION, Version
+from api.parameters import MOST_VERSION, Version
 from api.service import Service, service_of
 from patchlog.log.contract import StagingPatchLog
 from patchlog.log.records import Head

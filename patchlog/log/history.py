@@ -51,15 +51,13 @@ def check_version(log: PatchLog, version: int) -> None:
         raise UsageError(f"the log {log.name!r} has no version {version}; its head is {head}")
 
 
-def headers_of(operations: Iterable[Operation]) -> dict[str, Term]:
+def headers_of(logged: LoggedPatch) -> dict[str, Term]:
     """The headers that a patch begins with, without those of the log: id and prev. Of several of a key the last."""
-    found: dict[str, Term] = {}
-    for operation in operations:
+    headers: dict[str, Term] = {}
+    for operation in _noting(headers, _operations([logged])):
         if not isinstance(operation, Header):
             break
-        if operation.key not in _OF_THE_LOG:
-            found[operation.key] = operation.value
-    return found
+    return headers
 
 
 def blame(log: PatchLog, subject: Term, predicate: Term | None = None, graph: Term | None = None) -> list[LastChange]:

@@ -1,0 +1,270 @@
+"""Patches, appended over HTTP."""
+
+import gzip
+import http.client
+import time
+
+import pytest
+import zstandard
+
+OTHER_HEAD = "00000000-0000-4000-8000-000000000000"
+
+
+def test_appended_patch_is_read_back(log, patches, operations):
+    sent = patches.one(id=patches.A)
+
+    answer = log.append(sent)
+    read = log.get("/patches/1")
+
+    assert answer.status_code == 201
+    assert answer.headers["location"] == f"{log.path}/patches/1"
+    assert answer.headers["etag"] == f'"{patches.A}"'
+    document = answer.json()
+    assert document == {
+        "first_version": 1, "version": 1, "id": patches.A, "operations": 3, "bytes": len(read.content),
+    }  # fmt: skip
+    assert read.headers["content-type"] == "application/x-jelly-rdf-patch"
+    assert operations(read.content) == operations(b"".join(sent))
+    assert log.get(f"/patches/{patches.A}").content == read.content
+
+
+@pytest.mark.parametrize("media_type", ["application/rdf-patch", "text/rdf-patch", "text/rdf-patch; charset=utf-8"])
+def test_text_is_read_and_written(log, media_type):
+    text = (
+        b'TX .\nA <http://example.org/s> <http://example.org/p> "01"^^<http://www.w3.org/2001/XMLSchema#int> .\nTC .\n'
+    )
+
+    answer = log.append_text(text, headers={"Content-Type": media_type})
+    read = log.get("/patches/1", headers={"Accept": "text/rdf-patch"})
+
+    assert answer.status_code == 201
+    assert read.content == b"H id <urn:uuid:%b> .\n%b" % (answer.json()["id"].encode(), text)
+
+
+@pytest.mark.parametrize("media_type", ["", "text/plain", "application/octet-stream", "application/n-quads"])
+def test_other_formats_are_refused(log, patches, media_type):
+    refused = log.append(patches.one(), headers={"Content-Type": media_type})
+
+    assert refused.status_code == 415
+    assert "application/x-jelly-rdf-patch" in refused.json()["detail"]
+    assert log.get().json()["head"]["version"] == 0
+
+
+def test_stream_of_several_patches_is_appended_whole(log, patches):
+    several = [patches.operations(subject) for subject in "abc"]
+
+    answer = log.append(patches.stream(*several)).json()
+
+    assert (answer["first_version"], answer["version"], answer["operations"]) == (1, 3, 9)
+    assert log.get().json()["head"]["id"] == answer["id"]
+
+
+def test_retry_gets_its_version_again(log, patches):
+    first = log.append(patches.one(id=patches.A))
+    log.append(patches.one("later"))
+
+    again = log.append(patches.one(id=patches.A))
+
+    assert (first.status_code, again.status_code) == (201, 200)
+    assert again.json() == first.json()
+    assert log.get().json()["head"]["version"] == 2
+
+
+def test_id_of_another_patch_is_refused(log, patches):
+    log.append(patches.one("a", id=patches.A))
+
+    refused = log.append(patches.one("b", id=patches.A))
+
+    assert refused.status_code == 409
+    assert refused.json()["version"] == 1
+
+
+def test_writer_may_name_the_head(log, patches):
+    head = log.append(patches.one("a")).headers["etag"]
+
+    built_on_it = log.append(patches.one("b"), headers={"If-Match": head})
+    too_late = log.append(patches.one("c"), headers={"If-Match": head})
+
+    assert built_on_it.status_code == 201
+    assert too_late.status_code == 412
+    assert too_late.headers["content-type"] == "application/problem+json"
+    assert too_late.json()["head"] == log.get().json()["head"]
+    assert too_late.headers["etag"] == built_on_it.headers["etag"]
+
+
+def test_patch_may_name_the_one_before(log, patches):
+    head = log.append(patches.one("a")).json()["id"]
+
+    right = log.append(patches.one("b", id=patches.B, prev=head))
+    wrong = log.append(patches.one("c", id=patches.C, prev=head))
+
+    assert (right.status_code, wrong.status_code) == (201, 412)
+    assert wrong.json()["head"]["id"] == patches.B
+
+
+@pytest.mark.parametrize(
+    ("headers", "on_empty", "on_other"),
+    [
+        ({"If-Match": "*"}, 412, 201),
+        ({"If-None-Match": "*"}, 201, 412),
+        ({"If-Match": f'"{OTHER_HEAD}"'}, 412, 412),
+        ({"If-Match": f'"{OTHER_HEAD}", "{{head}}"'}, 412, 201),
+        ({"If-Match": "nonsense"}, 400, 400),
+        ({"If-Match": '"nonsense"'}, 400, 400),
+        ({"If-Match": 'W/"{head}"'}, 400, 400),
+        ({"If-Match": ""}, 400, 400),
+        ({"If-None-Match": '"{head}"'}, 400, 400),
+        ({"If-Match": "*", "If-None-Match": "*"}, 400, 400),
+    ],
+    ids=str,
+)
+def test_preconditions(service, new_log, patches, headers, on_empty, on_other):
+    empty, other = new_log(service), new_log(service)
+    head = other.append(patches.one("a")).json()["id"]
+    named = {name: value.replace("{head}", head) for name, value in headers.items()}
+
+    statuses = [log.append(patches.one("b"), headers=named).status_code for log in (empty, other)]
+
+    assert statuses == [on_empty, on_other]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"), [(b"A <x .\n", 1), (b"TX .\n# fine\nA <s> <p> .\n", 3), (b"TX .\nTX .\n", 2), (b"nonsense", 1)]
+)
+def test_broken_text_says_where(log, text, line):
+    refused = log.append_text(text)
+
+    assert refused.status_code == 400
+    assert refused.json()["line"] == line
+    assert log.get().json()["head"]["version"] == 0
+
+
+def test_broken_jelly_says_where(log, patches):
+    good = b"".join(patches.stream(patches.operations("a"), patches.operations("b")))
+
+    refused = log.append([good, b"\x03\x0a\x01\x7a"])
+
+    assert refused.status_code == 400
+    assert isinstance(refused.json()["frame"], int)
+    assert log.get().json()["head"]["version"] == 0
+
+
+@pytest.mark.parametrize("body", [b"", b"# nothing\n"])
+def test_upload_without_a_patch_is_refused(log, body):
+    assert log.append_text(body).status_code == 400
+
+
+@pytest.mark.parametrize("declared", [2**31, 2**40, 2**63 - 1])
+def test_giant_frame_is_refused_at_once(log, declared):
+    length = bytearray()
+    while declared > 127:
+        length.append(declared & 127 | 128)
+        declared >>= 7
+    length.append(declared)
+    begun = time.monotonic()
+
+    refused = log.append([bytes(length), b"\x0a\x00"])
+
+    assert refused.status_code == 400
+    assert time.monotonic() - begun < 1
+
+
+@pytest.mark.parametrize("framing", ["length", "chunked"])
+def test_body_that_ends_early_leaves_nothing(log, patches, framing):
+    body = b"".join(patches.one())
+    request = f"POST {log.path}/patches HTTP/1.1\r\nHost: here\r\nContent-Type: application/x-jelly-rdf-patch\r\n"
+    if framing == "length":
+        request += f"Content-Length: {len(body) + 10}\r\n\r\n"
+        sent = request.encode() + body
+    else:
+        request += "Transfer-Encoding: chunked\r\n\r\n"
+        sent = request.encode() + b"%x\r\n%b\r\n" % (len(body), body)
+
+    with log.service.connect() as connection:
+        connection.sendall(sent)
+        time.sleep(0.1)
+    time.sleep(0.2)
+
+    assert log.get().json()["head"]["version"] == 0
+    assert log.append([body]).json()["version"] == 1
+
+
+@pytest.mark.parametrize("coding", ["gzip", "zstd"])
+def test_compressed_uploads_are_read(log, patches, coding):
+    compress = {"gzip": gzip.compress, "zstd": zstandard.compress}[coding]
+    data = b"".join(patches.stream(*[patches.operations(f"s{i}") for i in range(50)]))
+    half = len(data) // 2
+
+    whole = log.append([compress(data)], headers={"Content-Encoding": coding})
+    members = log.append([compress(data[:half]), compress(data[half:])], headers={"Content-Encoding": coding})
+    cut = log.append([compress(data)[:-5]], headers={"Content-Encoding": coding})
+    damaged = log.append([b"nonsense"], headers={"Content-Encoding": coding})
+
+    assert [answer.status_code for answer in (whole, members, cut, damaged)] == [201, 201, 400, 400]
+    assert log.get().json()["head"]["version"] == 100
+
+
+def test_unknown_coding_is_refused(log, patches):
+    assert log.append(patches.one(), headers={"Content-Encoding": "br"}).status_code == 415
+
+
+@pytest.mark.parametrize("coding", ["gzip", "zstd"])
+def test_bombs_are_refused_within_bounded_memory(sqlite_log, coding):
+    """The text is well formed, so that nothing else stops it."""
+    line = b'A <http://example.org/s> <http://example.org/p> "' + b"v" * 60_000 + b'" .\n'
+    bomb = {"gzip": gzip.compress, "zstd": zstandard.compress}[coding](line * 3000)
+    before = sqlite_log.service.resident_bytes
+
+    refused = sqlite_log.append_text(bomb, headers={"Content-Encoding": coding})
+
+    assert refused.status_code == 413
+    assert sqlite_log.service.resident_bytes - before < 100 << 20
+    assert sqlite_log.get().json()["head"]["version"] == 0
+
+
+def test_upload_over_the_limit_is_refused(start, new_log, patches):
+    log = new_log(start(max_body_bytes=10_000))
+    large = patches.stream(patches.operations(values=[f'"{i:08}"' for i in range(2000)]))
+
+    announced = log.append(large)
+    unannounced = log.client.post(
+        f"{log.path}/patches", content=iter(large), headers={"Content-Type": "application/x-jelly-rdf-patch"}
+    )
+    unpacked = log.append([gzip.compress(b"".join(large))], headers={"Content-Encoding": "gzip"})
+
+    assert [answer.status_code for answer in (announced, unannounced, unpacked)] == [413, 413, 413]
+    assert log.append(patches.one()).status_code == 201
+
+
+def test_slow_body_is_given_up(start, new_log, patches):
+    log = new_log(start(body_seconds=0.3))
+
+    with log.service.connect() as connection:
+        connection.sendall(
+            f"POST {log.path}/patches HTTP/1.1\r\nHost: here\r\nContent-Type: application/rdf-patch\r\n"
+            "Content-Length: 100\r\n\r\nTX .\n".encode()
+        )
+        answer = connection.recv(1000)
+
+    assert answer.startswith(b"HTTP/1.1 408 ")
+    assert log.append(patches.one()).json()["version"] == 1
+
+
+def test_many_writers_on_one_head_have_one_winner(service, new_log, patches):
+    log = new_log(service)
+    head = log.append(patches.one("first")).headers["etag"]
+    connections = [http.client.HTTPConnection("127.0.0.1", service.port) for _ in range(16)]
+    for i, connection in enumerate(connections):
+        connection.request(
+            "POST",
+            f"{log.path}/patches",
+            b"".join(patches.one(f"w{i}")),
+            {"Content-Type": "application/x-jelly-rdf-patch", "If-Match": head},
+        )
+
+    statuses = sorted(connection.getresponse().status for connection in connections)
+
+    assert statuses == [201] + [412] * 15
+    assert log.get().json()["head"]["version"] == 2
+    for connection in connections:
+        connection.close()

@@ -13,7 +13,7 @@ from api.keys import ApiKey, Right, find_key, key_id_of
 from api.tails import Run
 from patchlog.log.database import Database
 
-__all__ = ["Access", "may"]
+__all__ = ["Access", "check_right", "may"]
 
 _KNOWN_SECONDS: Final = 2.0
 """How long a key that was revoked by another process may still be good here."""
@@ -58,17 +58,21 @@ class Access:
         return key
 
 
+async def check_right(request: Request, right: Right, log: str) -> None:
+    """Raise Refusal where the key of a request does not allow this on that log."""
+    access: Access = request.app.state.service.access
+    if access.is_open:
+        return
+    key = await access.key_of(request)
+    if key is not None and not key.allows(right, log):
+        raise Refusal(_FORBIDDEN, f"this needs the scope log:{log}:{right}")
+
+
 def may(right: Right) -> Any:
     """What a route depends on: a right on the log in its path; on all logs where there is none in it."""
 
     async def check(request: Request) -> None:
-        access: Access = request.app.state.service.access
-        if access.is_open:
-            return
-        key = await access.key_of(request)
-        log = request.path_params.get("log", "*")
-        if key is not None and not key.allows(right, log):
-            raise Refusal(_FORBIDDEN, f"this needs the scope log:{log}:{right}")
+        await check_right(request, right, request.path_params.get("log", "*"))
 
     dependency: Callable[[Request], Awaitable[None]] = check
     return Depends(dependency)

@@ -17,6 +17,7 @@ from api.methods import Methods
 from api.routes import ROUTERS
 from api.service import Service
 from api.settings import Settings
+from api.small_appends import SmallAppends
 from api.tails import LocalLogStore
 from api.telemetry import Telemetry
 from patchlog.errors import PatchLogError
@@ -61,6 +62,7 @@ def create_app(settings: Settings | None = None, store: LocalLogStore | None = N
     answer_problems(app)
     app.add_middleware(SmallBodies)
     app.add_middleware(Methods)
+    app.add_middleware(SmallAppends)
     app.add_middleware(Telemetry)
     _tell_truly(app)
     return app

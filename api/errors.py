@@ -95,7 +95,7 @@ def problem_of(error: errors.PatchLogError) -> Problem:
 
 def answer_problems(app: FastAPI) -> None:
     """Have the app answer all errors with problem documents."""
-    app.add_exception_handler(errors.PatchLogError, _answer_library)
+    app.add_exception_handler(errors.PatchLogError, answer_library)
     app.add_exception_handler(Refusal, _answer_refusal)
     app.add_exception_handler(RequestValidationError, _answer_invalid)
     app.add_exception_handler(HTTPException, _answer_http)
@@ -113,7 +113,8 @@ def _answer(problem: Problem, detail: str, members: Mapping[str, Any] | None = N
     return JSONResponse(body, problem.status, problem.headers, PROBLEM_JSON)
 
 
-async def _answer_library(request: Request, error: Exception) -> Response:
+async def answer_library(request: Request, error: Exception) -> Response:
+    """The problem document of an error of the library."""
     assert isinstance(error, errors.PatchLogError)
     problem = problem_of(error)
     members: dict[str, Any] = {}

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import Connection, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, TextClause, bindparam, delete, insert, select, text, update
 
 from patchlog.codec.patch_ids import PatchId
 from patchlog.errors import LogNotFound
@@ -40,9 +40,19 @@ _LOCK_LOG: Final = (
     # NO KEY: staged chunks, which refer to the row, need not wait for it.
     .with_for_update(key_share=True)
 )
-_KNOWN_PATCHES: Final = select(
-    PATCH.c.id, PATCH.c.version, PATCH.c.prev, PATCH.c.body_hash, PATCH.c.bytes, PATCH.c.operations
-).where(PATCH.c.log == bindparam("log"), PATCH.c.id.in_(bindparam("ids", expanding=True)))
+
+
+def _known_patches(hint: str = "") -> TextClause:
+    return text(
+        f"SELECT id, version, prev, body_hash, bytes, operations FROM patch {hint} WHERE log = :log AND id IN :ids"  # noqa: S608
+    ).bindparams(bindparam("ids", expanding=True))
+
+
+# For three ids and more SQLite would walk through the whole log, as it does not know how long that is.
+_KNOWN_PATCHES: Final = {
+    "sqlite": _known_patches("INDEXED BY sqlite_autoindex_patch_2"),
+    "postgresql": _known_patches(),
+}
 _INSERT_PATCH: Final = insert(PATCH)
 _INSERT_CHUNK: Final = insert(PATCH_CHUNK)
 _UPDATE_LOG: Final = (
@@ -117,7 +127,9 @@ class Batch:
         log.asked |= set(unknown)
         for start in range(0, len(unknown), _MOST_IDS):
             some = [id_bytes(patch_id) for patch_id in unknown[start : start + _MOST_IDS]]
-            rows = self._connection.execute(_KNOWN_PATCHES, {"log": log.key, "ids": some})
+            rows = self._connection.execute(
+                _KNOWN_PATCHES[self._connection.dialect.name], {"log": log.key, "ids": some}
+            )
             for row in rows:
                 log.known[str(UUID(bytes=row.id))] = KnownPatch(
                     row.version, id_text(row.prev), row.body_hash, row.bytes, row.operations

@@ -10,6 +10,7 @@ tests/contract holds all back ends to this.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from concurrent.futures import Future
 from typing import Literal, Protocol, Self, TypeAlias
 
 from patchlog.codec.patch_ids import PatchId
@@ -173,6 +174,12 @@ class Upload(Protocol):
         After a StorageError it may be called again: what was appended in spite of the error is not appended twice.
         """
 
+    def submit(self, expected_head: ExpectedHead = ANY_HEAD) -> Future[Appended]:
+        """Append without waiting for it, once. The future has what `append` returns or raises.
+
+        Raises at once what is not well formed. Does wait where the upload was too large for memory.
+        """
+
     def discard(self) -> None:
         """Leave nothing of it."""
 
@@ -186,6 +193,9 @@ class StagingPatchLog(PatchLog, Protocol):
 
     def stage(self, format: PatchFormat = "jelly-patch") -> Upload:
         """Begin an upload."""
+
+    def stage_at_once(self, format: PatchFormat = "jelly-patch") -> Upload | None:
+        """Begin an upload as `stage` does, but None where that would mean to wait: ask `stage` then."""
 
 
 class LogStore(Protocol):

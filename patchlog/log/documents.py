@@ -100,10 +100,14 @@ def read_record(document: Mapping[str, Any]) -> PatchRecord:
 
 
 def appended_document(appended: Appended) -> Document:
-    """Say where the patches of an upload are."""
-    document = asdict(appended)
-    del document["is_retry"]  # which is the status of the answer
-    return document
+    """Say where the patches of an upload are. Whether it is a retry is the status of the answer."""
+    return {
+        "first_version": appended.first_version,
+        "version": appended.version,
+        "id": appended.id,
+        "operations": appended.operations,
+        "bytes": appended.bytes,
+    }
 
 
 def read_appended(document: Mapping[str, Any], *, is_retry: bool) -> Appended:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Iterable, Iterator
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from threading import RLock
 from typing import Final
@@ -151,7 +152,11 @@ class MemoryPatchLog:
         """Begin an upload."""
         with self._store.lock:
             options = self._store.found(self._name).options
-        return LocalUpload(format, options.patch_options, self._place, limits=self._store.limits)
+        return LocalUpload(format, options.patch_options, self._placed, limits=self._store.limits)
+
+    def stage_at_once(self, format: PatchFormat = "jelly-patch") -> LocalUpload:
+        """Begin an upload. Nothing here waits."""
+        return self.stage(format)
 
     def append(
         self,
@@ -229,6 +234,11 @@ class MemoryPatchLog:
             if head.version >= version or left <= 0:
                 return head
             self._store.wakeups.wait(self._name, ticket, left)
+
+    def _placed(self, staging: Staging, expected_head: ExpectedHead) -> Future[Appended]:
+        answer: Future[Appended] = Future()
+        answer.set_result(self._place(staging, expected_head))
+        return answer
 
     def _place(self, staging: Staging, expected_head: ExpectedHead) -> Appended:
         with self._store.lock:

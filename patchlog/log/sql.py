@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Iterable, Iterator
+from concurrent.futures import Future
 from threading import Lock
 from typing import Final
 
@@ -154,6 +155,10 @@ class SqlLogStore:
             self._options[name] = options_of(self.row(name))
         return self._options[name]
 
+    def known_options(self, name: str) -> LogOptions | None:
+        """The options of a log that were asked for before."""
+        return self._options.get(name)
+
     def forget(self, name: str) -> None:
         """Ask for the options of a log anew next time."""
         self._options.pop(name, None)
@@ -191,7 +196,14 @@ class SqlPatchLog:
 
     def stage(self, format: PatchFormat = "jelly-patch") -> LocalUpload:
         """Begin an upload."""
-        options = self._store.options(self._name)
+        return self._upload(format, self._store.options(self._name))
+
+    def stage_at_once(self, format: PatchFormat = "jelly-patch") -> LocalUpload | None:
+        """Begin an upload, unless that would mean to wait for the database."""
+        options = self._store.known_options(self._name)
+        return None if options is None else self._upload(format, options)
+
+    def _upload(self, format: PatchFormat, options: LogOptions) -> LocalUpload:
         spool = SqlSpool(self._store.database, self._store.writer, self._name)
         return LocalUpload(
             format,
@@ -272,13 +284,13 @@ class SqlPatchLog:
                 return head
             self._store.wakeups.wait(self._name, ticket, min(left, _POLL_SECONDS))
 
-    def _place(self, staging: Staging, spool: SqlSpool, options: LogOptions, expected_head: ExpectedHead) -> Appended:
-        append = StagedAppend(self._name, options, staging, spool, expected_head)
-        try:
-            return append.run(self._store.writer, self.head)
-        except LogNotFound:
-            self._store.forget(self._name)
-            raise
+    def _place(
+        self, staging: Staging, spool: SqlSpool, options: LogOptions, expected_head: ExpectedHead
+    ) -> Future[Appended]:
+        append = StagedAppend(
+            self._name, options, staging, spool, expected_head, lambda: self._store.forget(self._name)
+        )
+        return append.submit(self._store.writer, self.head)
 
     def _read(self, log: int, versions: range) -> Iterator[LoggedPatch]:
         missing = versions.start

@@ -7,6 +7,7 @@ lock, which takes no time; what is in a spool is hashed before, for the head as 
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Final
 
 from patchlog.codec.patch_ids import PatchId
@@ -27,43 +28,62 @@ class StagedAppend:
     """The append of one upload to one log, whose options were those when it began."""
 
     def __init__(
-        self, log: str, options: LogOptions, staging: Staging, spool: SqlSpool, expected_head: ExpectedHead
+        self,
+        log: str,
+        options: LogOptions,
+        staging: Staging,
+        spool: SqlSpool,
+        expected_head: ExpectedHead,
+        forget_options: Callable[[], None],
     ) -> None:
         self._log = log
         self._options = options
         self._staging = staging
         self._spool = spool
         self._expected_head = expected_head
+        self._forget_options = forget_options
         self._ids = [patch.id for patch in staging.patches if patch.may_be_there]
         self._size = sum(patch.size for patch in staging.patches if not patch.spooled)
         self._hashes: dict[PatchId | None, bytes] = {}
 
-    def run(self, writer: Writer, head: Callable[[], Head]) -> Appended:
-        """Append, and return when that is durable."""
+    def submit(self, writer: Writer, head: Callable[[], Head]) -> Future[Appended]:
+        """Append; the answer is there when that is durable. Waits only where the upload is in a spool."""
         if self._staging.is_spooled:
             for _ in range(_TRIES_WITHOUT_LOCK):
                 prev = head().id
                 self._hashes[prev] = self._staging.first_content_hash(prev)
                 if appended := writer.do(Job(self._append_unless_moved, self._log, self._ids, self._size)):
-                    return appended
-        return writer.do(Job(self._append, self._log, self._ids, self._size))
+                    answer: Future[Appended] = Future()
+                    answer.set_result(appended)
+                    return answer
+        return writer.submit(Job(self._append, self._log, self._ids, self._size))
 
     def _append_unless_moved(self, batch: Batch) -> Appended | None:
         """Append; None where the head is one for which there is no hash yet."""
-        log = batch.log(self._log)
+        log = self._locked(batch)
         answer = self._answer_or_check(log, batch)
         if answer is None and log.head.id not in self._hashes:
             return None
         return answer or self._write(log, batch)
 
     def _append(self, batch: Batch) -> Appended:
-        log = batch.log(self._log)
+        log = self._locked(batch)
         return self._answer_or_check(log, batch) or self._write(log, batch)
+
+    def _locked(self, batch: Batch) -> LockedLog:
+        """The log, if it is still the one that the upload is for."""
+        try:
+            log = batch.log(self._log)
+        except LogNotFound:
+            self._forget_options()
+            raise
+        if log.options != self._options:
+            self._forget_options()
+            raise LogNotFound(f"the log {self._log!r} was replaced by another one during an upload to it")
+        return log
 
     def _answer_or_check(self, log: LockedLog, batch: Batch) -> Appended | None:
         """The answer to a retry; else all that may be refused is refused here."""
-        if log.options != self._options:
-            raise LogNotFound(f"the log {self._log!r} was replaced by another one during an upload to it")
         if answer := answer_again(self._staging.patches, batch.known(log, self._ids)):
             return answer
         check_expected_head(self._staging.patches, self._expected_head, log.head)

@@ -78,6 +78,7 @@ class Staging:
         self._held_bytes = 0
         self._in_memory: list[StagedPatch] = []
         self._ids: set[PatchId] = set()
+        self._first_header: tuple[PatchId | None, bytes] | None = None
         self._begin_body()
 
     @property
@@ -100,7 +101,9 @@ class Staging:
 
     def first_header(self, prev: PatchId | None) -> bytes:
         """The header frame of the first patch, if this is the one before it."""
-        return header_frame(self.patches[0].id, prev, self._options)
+        if self._first_header is None or self._first_header[0] != prev:
+            self._first_header = (prev, header_frame(self.patches[0].id, prev, self._options))
+        return self._first_header[1]
 
     def first_content_hash(self, prev: PatchId | None) -> bytes:
         """The hash of all bytes of the first patch, if this is the one before it. Reads a body that is in the spool."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from concurrent.futures import Future
 from typing import Final, Self
 
 from patchlog.codec.ingest import IngestedPatch
@@ -26,7 +27,7 @@ class LocalUpload:
         self,
         format: PatchFormat,
         options: PatchOptions,
-        place: Callable[[Staging, ExpectedHead], Appended],
+        place: Callable[[Staging, ExpectedHead], Future[Appended]],
         *,
         spool: Spool | None = None,
         limits: Limits = DEFAULT_LIMITS,
@@ -43,18 +44,22 @@ class LocalUpload:
 
     def append(self, expected_head: ExpectedHead = ANY_HEAD) -> Appended:
         """Say that the input has ended and append its patches."""
-        if not self._has_ended:
-            self._stage(self._intake.finish())
-            self._has_ended = True
-        if not self._staging.patches:
-            raise UsageError("there is no patch in the input")
         try:
-            appended = self._place(self._staging, expected_head)
+            appended = self.submit(expected_head).result()
         except StorageError:
             self._staging.may_be_there()
             raise
         self._is_appended = not appended.is_retry
         return appended
+
+    def submit(self, expected_head: ExpectedHead = ANY_HEAD) -> Future[Appended]:
+        """Append without waiting for it, once."""
+        if not self._has_ended:
+            self._stage(self._intake.finish())
+            self._has_ended = True
+        if not self._staging.patches:
+            raise UsageError("there is no patch in the input")
+        return self._place(self._staging, expected_head)
 
     def discard(self) -> None:
         """Leave nothing of it."""

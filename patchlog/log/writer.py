@@ -59,11 +59,15 @@ class Writer:
 
     def do(self, job: Job[_Result]) -> _Result:
         """Do a job, and return when what it wrote is durable. Raises what the job raises, and StorageError."""
+        return self.submit(job).result()
+
+    def submit(self, job: Job[_Result]) -> Future[_Result]:
+        """Have a job done, without waiting for it. Raises StorageError where the writer is closed."""
         with self._closing:
             if self._is_closed:
                 raise StorageError("the store of logs is closed")
             self._jobs.put(job)
-        return job.result.result()
+        return job.result
 
     def close(self) -> None:
         """Do what waits, and stop."""

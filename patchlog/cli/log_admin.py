@@ -9,9 +9,20 @@ import click
 from patchlog.cli.checks import counted
 from patchlog.cli.options import TRUTH, common
 from patchlog.cli.outcome import CheckFailed, Session
-from patchlog.cli.places import Wanted, chosen_database, database_option, place_of, place_options, store_options
+from patchlog.cli.places import (
+    Wanted,
+    chosen_database,
+    database_option,
+    log_name,
+    place_options,
+    reading_log,
+    store_options,
+    wanted_place,
+)
 from patchlog.cli.tellings import as_json, json_line, lines_of_log, table_of_logs
+from patchlog.errors import UsageError
 from patchlog.log.documents import description_document, verification_document
+from patchlog.log.file import FilePatchLog
 from patchlog.log.records import LogOptions
 
 __all__ = ["create", "delete", "list_logs", "migrate", "show", "truncate", "verify"]
@@ -33,13 +44,19 @@ _log = click.argument("location", metavar="[LOG]", required=False)
 @as_json
 @common
 def create(session: Session, *, wanted: Wanted, rdf_star: bool, generalized_statements: bool, as_json: bool) -> None:
-    """Create an empty log, and its database where that is an SQLite file which is not there.
+    """Create an empty log, and its database where that is an SQLite file which is not there; or a file of patches.
 
     What its patches may hold is fixed now.
     """
-    place = place_of(wanted)
-    with place.store(creates=True) as store:
-        description = store.create(place.log_name, LogOptions(rdf_star, generalized_statements))
+    place = wanted_place(wanted)
+    options = LogOptions(rdf_star, generalized_statements)
+    if place.file is not None:
+        if options != LogOptions():
+            raise UsageError("a file takes all patches: --rdf-star and --generalized-statements are for other logs")
+        description = FilePatchLog(place.file).create()
+    else:
+        with place.store(creates=True) as store:
+            description = store.create(log_name(place), options)
     if as_json:
         click.echo(json_line(description_document(description)))
     elif not session.is_quiet:
@@ -54,7 +71,7 @@ def create(session: Session, *, wanted: Wanted, rdf_star: bool, generalized_stat
 def list_logs(session: Session, *, wanted: Wanted, as_json: bool) -> None:
     """List the logs of a database or a service."""
     del session
-    with place_of(wanted).store() as store:
+    with wanted_place(wanted).store() as store:
         logs = store.list()
     if as_json:
         click.echo(json_line([description_document(log) for log in logs]))
@@ -70,7 +87,7 @@ def list_logs(session: Session, *, wanted: Wanted, as_json: bool) -> None:
 @common
 def show(session: Session, *, wanted: Wanted, as_json: bool) -> None:
     """Describe a log, or a file of patches as if it were one: its head, and how much of it is kept."""
-    with place_of(wanted).log(session) as log:
+    with reading_log(wanted_place(wanted), session) as log:
         description = log.describe()
     if as_json:
         click.echo(json_line(description_document(description)))
@@ -86,9 +103,9 @@ def show(session: Session, *, wanted: Wanted, as_json: bool) -> None:
 @common
 def delete(session: Session, *, wanted: Wanted, yes: bool) -> None:
     """Delete a log and all of its patches. It cannot be taken back."""
-    place = place_of(wanted)
+    place = wanted_place(wanted)
     with place.store() as store:
-        description = store.log(place.log_name).describe()
+        description = store.log(log_name(place)).describe()
         if not yes and sys.stdin is not None and sys.stdin.isatty():
             patches = counted(description.patches, "patch")
             click.confirm(f"Delete {description.name} with {patches}?", abort=True, err=True)
@@ -107,8 +124,8 @@ def verify(session: Session, *, wanted: Wanted, as_json: bool) -> None:
 
     The first bad version is an error. Patches that were truncated away are not looked at.
     """
-    place = place_of(wanted)
-    with place.log(session) as log:
+    place = wanted_place(wanted)
+    with reading_log(place, session, grows=True) as log:
         found = log.verify()
     if as_json:
         click.echo(json_line(verification_document(found)))
@@ -126,9 +143,9 @@ def verify(session: Session, *, wanted: Wanted, as_json: bool) -> None:
 @common
 def truncate(session: Session, *, wanted: Wanted, before: int, as_json: bool) -> None:
     """Forget the bytes of all patches below a version. Versions, ids and hashes stay; the bytes are gone for good."""
-    place = place_of(wanted)
+    place = wanted_place(wanted)
     with place.store() as store:
-        description = store.log(place.log_name).truncate_before(before)
+        description = store.log(log_name(place)).truncate_before(before)
     if as_json:
         click.echo(json_line(description_document(description)))
     elif not session.is_quiet:

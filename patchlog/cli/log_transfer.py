@@ -13,7 +13,7 @@ import click
 from patchlog.cli.files import STANDARD, file_name, reading, writing
 from patchlog.cli.options import common, input_files, output
 from patchlog.cli.outcome import Session, about
-from patchlog.cli.places import Wanted, place_of, place_options
+from patchlog.cli.places import Wanted, place_options, reading_log, wanted_place, writing_log
 from patchlog.cli.tellings import as_json, json_line, where_appended
 from patchlog.codec.options import CANONICAL_PATCH
 from patchlog.codec.patch_ids import parse_patch_id
@@ -63,12 +63,11 @@ def push(
     Patches that are in the log already, by their ids and what they say, are not appended again. The statements of
     N-Quads and N-Triples become one patch that adds them.
     """
-    place = place_of(wanted)
+    place = wanted_place(wanted)
     head: ExpectedHead = ANY_HEAD
     if expected_head is not None:
         head = None if expected_head == "none" else parse_patch_id(expected_head)
-    with place.store() as store:
-        log = store.log(place.log_name)
+    with writing_log(place) as log:
         for path in paths or [STANDARD]:
             source = _Source.of(path, in_format, session)
             try:
@@ -146,7 +145,7 @@ def pull(
     """
     is_shown = to == STANDARD and sys.stdout is not None and sys.stdout.isatty()
     chosen = choose_format(out_format, file_name(to), _PULLED, default=RDF_PATCH if is_shown else JELLY_PATCH)
-    with place_of(wanted).log(session) as log:
+    with reading_log(wanted_place(wanted), session) as log:
         patches = log.read(after, limit=limit, until=until)
         with writing(to, session, is_text=as_json or chosen is RDF_PATCH) as write:
             told = _Telling(write, chosen, as_json=as_json)
@@ -171,7 +170,7 @@ def tail(
     """Write the patches of a log as they come, until Ctrl-C. While the log cannot be reached it is tried again."""
     chosen = choose_format(out_format, None, _PULLED, default=RDF_PATCH)
     with (
-        place_of(wanted).log(session) as log,
+        reading_log(wanted_place(wanted), session, grows=True) as log,
         writing(STANDARD, session, is_text=as_json or chosen is RDF_PATCH) as write,
     ):
         told = _Telling(write, chosen, as_json=as_json)

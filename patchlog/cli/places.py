@@ -1,10 +1,9 @@
-"""Where a log is, from what the user wrote: the URL of a service, the URL of a database, a name, or a file.
+"""Where a log is, from what stands on the command line: a place of `patchlog.places`, or one of these.
 
-    http://HOST/logs/NAME                          a log of a service
-    NAME   --url http://HOST                       the same; PATCHLOG_URL stands for --url
+    NAME   --url http://HOST                       a log of a service; PATCHLOG_URL stands for --url
     NAME   --database sqlite:///FILE               a log of a database; PATCHLOG_DATABASE stands for --database
     sqlite:///FILE --log NAME                      the same
-    FILE.jellyp                                    the patches of a file, as if they were a log
+    -                                              patches on standard input, where they are only read
 
 The key for a service is in PATCHLOG_TOKEN: what stands on a command line can be seen by others.
 """
@@ -18,31 +17,34 @@ from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
 from typing import Any, Final, NoReturn, TypeVar
-from urllib.parse import unquote
 
 import click
 
-from patchlog.cli.files import STANDARD
-from patchlog.cli.outcome import Session
+from patchlog.cli.files import STANDARD, file_name, reading
+from patchlog.cli.outcome import Session, label, naming
 from patchlog.errors import UsageError
-from patchlog.formats import PATCH_FORMATS, format_for_name
-from patchlog.log.contract import LogStore, PatchLog
+from patchlog.formats import JELLY_PATCH, RDF_PATCH, choose_format
+from patchlog.log.contract import PatchLog
+from patchlog.log.file import FilePatchLog
+from patchlog.log.stream import StreamPatchLog
+from patchlog.places import Place, is_file_of_patches, is_store, parted
 
 __all__ = [
-    "Place",
     "Wanted",
     "chosen_database",
     "database_option",
-    "place_of",
+    "log_name",
     "place_options",
+    "reading_log",
     "store_options",
+    "wanted_place",
+    "writing_log",
 ]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 DEFAULT_DATABASE: Final = "sqlite:///patchlog.db"
 _SERVICE: Final = ("http://", "https://")
-_LOGS: Final = "/logs/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,73 +57,57 @@ class Wanted:
     url: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A store of logs, or a file, and the log that is meant there. A file has no store, and a store need no log."""
-
-    store_url: str | None
-    name: str | None
-    file: str | None = None
-
-    @contextmanager
-    def store(self, *, creates: bool = False) -> Iterator[LogStore]:
-        """Open the store. A database file that is not there is an error, unless this is what makes it."""
-        if self.store_url is None:
-            raise UsageError(f"{self.file} is a file; this wants a service or a database")
-        if self.store_url.startswith(_SERVICE):
-            from patchlog.client import HttpLogStore
-
-            opened: LogStore = HttpLogStore(self.store_url)
-        else:
-            from patchlog.log.stores import open_store
-
-            if not creates:
-                _check_there(self.store_url)
-            opened = open_store(self.store_url)
-        try:
-            yield opened
-        finally:
-            opened.close()
-
-    @contextmanager
-    def log(self, session: Session) -> Iterator[PatchLog]:
-        """Open the log, to be read."""
-        if self.file is not None:
-            from patchlog.cli.file_log import FilePatchLog
-
-            yield FilePatchLog(self.file, session)
-            return
-        with self.store() as opened:
-            yield opened.log(self.log_name)
-
-    @property
-    def log_name(self) -> str:
-        """The name of the log that is meant."""
-        return self.name or _misused("which log? Give its name, or --log NAME")
-
-    def __str__(self) -> str:
-        return self.file or self.name or self.store_url or ""
-
-
-def place_of(wanted: Wanted) -> Place:
+def wanted_place(wanted: Wanted) -> Place:
     """The place that is meant."""
-    location = wanted.location
+    location, log = wanted.location, wanted.log
     if wanted.database is not None and wanted.url is not None:
         _misused("--database and --url are two places: give one of them")
+    is_placed = wanted.database is not None or wanted.url is not None
+    if location is None and log is not None and not is_placed and (is_store(log) or is_file_of_patches(log)):
+        location, log = log, None
     if location is None:
-        return Place(*_store_of(wanted))
-    if _is_store_url(location):
-        if wanted.database is not None or wanted.url is not None:
+        return _with_name(_store_of(wanted), log)
+    if is_store(location):
+        if is_placed:
             _misused(f"{location} says where the log is: leave out --database and --url")
-        return Place(*_with_name(location, wanted.log))
-    if wanted.log is not None:
-        _misused(f"{location} and --log {wanted.log}: give one name")
-    if wanted.database is None and wanted.url is None and _is_file(location):
+        return _with_name(parted(location), log)
+    if log is not None:
+        _misused(f"{location} and --log {log}: give one name")
+    if not is_placed and _is_file(location):
         return Place(None, None, file=location)
-    store_url, name = _store_of(wanted)
-    if name is not None:
-        _misused(f"{location} and {name}: give one name")
-    return Place(store_url, location)
+    return _with_name(_store_of(wanted), location)
+
+
+def log_name(place: Place) -> str:
+    """The name of the log that is meant in the store of a place."""
+    return place.name or _misused("which log? Give its name, or --log NAME")
+
+
+@contextmanager
+def reading_log(place: Place, session: Session, *, grows: bool = False) -> Iterator[PatchLog]:
+    """Open the log of a place to be read. A file has to end where a patch does, unless it `grows` meanwhile."""
+    if place.file is None:
+        log_name(place)
+    elif not Path(place.file).is_file():
+        yield _stream(place.file, session)
+        return
+    else:
+        session.progress.expect(Path(place.file).stat().st_size)
+    with place.log(on_read=session.progress.advance) as log:
+        if isinstance(log, FilePatchLog) and not grows:
+            log.check_whole()
+        yield log
+
+
+@contextmanager
+def writing_log(place: Place) -> Iterator[PatchLog]:
+    """Open the log of a place to be written. A file is made where there is none."""
+    if place.file is None:
+        log_name(place)
+    elif place.file == STANDARD:
+        raise UsageError("standard input is no place to write to")
+    with place.log(creates=place.file is not None) as log:
+        yield log
 
 
 def chosen_database(given: str | None) -> str:
@@ -131,7 +117,7 @@ def chosen_database(given: str | None) -> str:
 
 def place_options(command: Command) -> Any:
     """`--database`, `--url` and `--log`, which the command gets as `wanted`; `location` goes in where it has one."""
-    log = click.option("--log", metavar="NAME", help="The name of the log, where the place does not say it.")
+    log = click.option("--log", metavar="NAME", help="The name of the log where nothing else says it, or its place.")
     return log(store_options(command))
 
 
@@ -157,43 +143,34 @@ def database_option(command: Command) -> Any:
     )(command)
 
 
-def _store_of(wanted: Wanted) -> tuple[str, str | None]:
+def _store_of(wanted: Wanted) -> Place:
     if wanted.database is not None:
-        return wanted.database, wanted.log
+        return parted(wanted.database)
     if service := wanted.url or os.environ.get("PATCHLOG_URL"):
         if not service.startswith(_SERVICE):
             raise UsageError(f"{service!r} is not the URL of a service: write http://HOST:PORT")
-        return _with_name(service, wanted.log)
-    return chosen_database(None), wanted.log
+        return parted(service)
+    return parted(chosen_database(None))
 
 
-def _with_name(url: str, log: str | None) -> tuple[str, str | None]:
-    """Part the URL of a log into that of its service and the name."""
-    service, found, name = url.rpartition(_LOGS)
-    if not (found and url.startswith(_SERVICE)):
-        return url.rstrip("/") if url.startswith(_SERVICE) else url, log
-    if log is not None:
-        _misused(f"{url} and --log {log}: give one name")
-    return service, unquote(name.rstrip("/"))
-
-
-def _is_store_url(location: str) -> bool:
-    return "://" in location or location == "memory:"
+def _with_name(place: Place, name: str | None) -> Place:
+    if place.name is not None and name is not None:
+        _misused(f"{place} and {name}: give one name")
+    return Place(place.store_url, place.name or name)
 
 
 def _is_file(location: str) -> bool:
-    return (
-        location == STANDARD
-        or os.sep in location
-        or format_for_name(location, PATCH_FORMATS) is not None
-        or Path(location).is_file()
+    return location == STANDARD or os.sep in location or is_file_of_patches(location) or Path(location).is_file()
+
+
+def _stream(path: str, session: Session) -> StreamPatchLog:
+    default = JELLY_PATCH if path == STANDARD else None
+    chosen = choose_format(None, file_name(path), (JELLY_PATCH, RDF_PATCH), default=default)
+    return StreamPatchLog(
+        label(path),
+        lambda: naming(path, reading(path, session)),
+        "jelly-patch" if chosen is JELLY_PATCH else "rdf-patch",
     )
-
-
-def _check_there(database: str) -> None:
-    file = database.removeprefix("sqlite:///").partition("?")[0]
-    if database.startswith("sqlite:///") and file not in ("", ":memory:") and not Path(file).exists():
-        raise UsageError(f"there is no database {file}: `patchlog log create` makes one")
 
 
 def _misused(message: str) -> NoReturn:

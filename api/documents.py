@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from typing import Self
 
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from api.parameters import MOST_VERSION
 from patchlog.log.records import LogOptions
 
 __all__ = [
@@ -12,12 +15,15 @@ __all__ = [
     "ConsumerDocument",
     "ConsumersDocument",
     "HeadDocument",
+    "HistoryDocument",
+    "LastChangeDocument",
     "LogDocument",
     "LogsDocument",
     "OptionsDocument",
     "PatchDocument",
     "PatchesDocument",
     "ProblemDocument",
+    "RevertDocument",
     "StatusDocument",
     "TruncationDocument",
     "VerificationDocument",
@@ -105,12 +111,58 @@ class PatchesDocument(BaseModel):
     next: str | None = Field(description="Where the next page is.")
 
 
+class RevertDocument(BaseModel):
+    """Which patches are to be taken back: those behind `from` up to `to`, or the one of a version."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    from_version: int | None = Field(None, alias="from", ge=0, le=MOST_VERSION)
+    to_version: int | None = Field(
+        None, alias="to", ge=1, le=MOST_VERSION, description="The head, where it is missing."
+    )
+    version: int | None = Field(None, ge=1, le=MOST_VERSION, description="One patch, instead of `from` and `to`.")
+    id: str | None = Field(None, description="The id of the new patch, so that the request may be retried.")
+    headers: dict[str, str] = Field({}, description="What the new patch is to say of itself, such as who and why.")
+
+    @model_validator(mode="after")
+    def _is_one_range(self) -> Self:
+        if (self.version is None) == (self.from_version is None) or (self.version and self.to_version):
+            raise ValueError("say either 'version', or 'from' and perhaps 'to'")
+        return self
+
+    def range(self, head: int) -> tuple[int, int]:
+        """The version behind which, and up to which, in a log with this head."""
+        if self.version is not None:
+            return self.version - 1, self.version
+        assert self.from_version is not None
+        return self.from_version, head if self.to_version is None else self.to_version
+
+
+class LastChangeDocument(BaseModel):
+    """A quad that is there, and the patch by which it came. Terms are as in N-Triples; the default graph is empty."""
+
+    subject: str
+    predicate: str
+    object: str
+    graph: str
+    version: int
+    id: str
+    time: str
+    headers: dict[str, str]
+
+
+class HistoryDocument(BaseModel):
+    """The quads of a subject, by the versions that they came with."""
+
+    quads: list[LastChangeDocument]
+
+
 class TruncationDocument(BaseModel):
     """What is to be forgotten."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    before: int = Field(ge=1, le=(1 << 63) - 1, description="The first version that is kept.")
+    before: int = Field(ge=1, le=MOST_VERSION, description="The first version that is kept.")
 
 
 class VerificationDocument(BaseModel):
@@ -144,7 +196,7 @@ class AdvanceDocument(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    version: int = Field(ge=0, le=(1 << 63) - 1, description="The last version that it has read; 0 for none.")
+    version: int = Field(ge=0, le=MOST_VERSION, description="The last version that it has read; 0 for none.")
     force: bool = Field(default=False, description="Whether it may go back.")
 
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from fastapi import APIRouter
 
-from api.routes import append, consumers, logs, patches, stream, system
+from api.routes import append, changes, consumers, logs, patches, stream, system
 
 __all__ = ["ROUTERS"]
 
@@ -14,6 +14,7 @@ ROUTERS: Final[tuple[APIRouter, ...]] = (
     logs.router,
     append.router,
     patches.router,
+    changes.router,
     stream.router,
     consumers.router,
     system.router,

@@ -13,10 +13,12 @@ from patchlog.engine import PatchDecoder
 from patchlog.errors import UsageError
 from patchlog.log.contract import PatchLog
 from patchlog.log.diff_parts import Change, dealt
+from patchlog.log.documents import Document
 from patchlog.log.records import LoggedPatch
 from patchlog.model import DEFAULT_GRAPH, Add, Delete, Header, Operation, Quad, Term
+from patchlog.text.terms import iri_term, parse_term
 
-__all__ = ["STORED_LIMITS", "LastChange", "blame", "check_version", "headers_of", "operations_between"]
+__all__ = ["STORED_LIMITS", "LastChange", "blame", "check_version", "headers_of", "operations_between", "term_of"]
 
 STORED_LIMITS: Final = Limits(max_frame_bytes=1 << 30, max_decoded_frame_bytes=1 << 40)
 """What is stored was held to the limits of its upload."""
@@ -34,6 +36,11 @@ class LastChange:
     time: str
     headers: dict[str, Term]
     """What the patch says of itself: who, when, why."""
+
+    def document(self) -> Document:
+        """The same as JSON."""
+        quad = dict(zip(("subject", "predicate", "object", "graph"), self.quad, strict=True))
+        return quad | {"version": self.version, "id": self.id, "time": self.time, "headers": self.headers}
 
 
 def operations_between(log: PatchLog, after: int, until: int) -> Iterator[Operation]:
@@ -86,6 +93,15 @@ def blame(log: PatchLog, subject: Term, predicate: Term | None = None, graph: Te
             record = logged.record
             last[quad] = LastChange(quad, record.version, record.id, record.time, headers)
     return sorted(last.values(), key=lambda change: (change.version, change.quad))
+
+
+def term_of(text: str) -> Term:
+    """The term that a person has named: as in N-Triples, or an IRI without its brackets. Raises InvalidTerm."""
+    if text and not text.startswith(("<", "_:", '"')):
+        text = iri_term(text)
+    if text:
+        parse_term(text)
+    return text
 
 
 def _noting(headers: dict[str, Term], operations: Iterable[Operation]) -> Iterator[Operation]:

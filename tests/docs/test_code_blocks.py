@@ -7,24 +7,32 @@ The blocks of a page run from top to bottom in one empty folder:
                     and `…` within a line for anything in it
     sh              a script that has to succeed
     sh checkout     commands that only make sense in a checkout, such as `make test`: what they name has to exist
+    sh service      a command that starts the service: it runs until the page ends. The blocks below it reach it at
+                    http://localhost:8080, for which the tests take a free port
     anything else   (json, text, yaml) is not run
 """
 
 import os
 import re
 import shlex
+import socket
 import subprocess
 import sys
 import textwrap
+import time
 import tomllib
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+import httpx
 import pytest
 
 HOUSE = Path(__file__).parents[2]
 PAGES = sorted([HOUSE / "README.md", HOUSE / "CONTRIBUTING.md", *HOUSE.glob("docs/**/*.md")])
+SERVICE = "http://localhost:8080"
 FENCE = re.compile(
     r"^(?P<indent> *)```(?P<language>[a-z-]*) *(?P<info>[^\n`]*)\n(?P<code>.*?)^(?P=indent)```$",
     re.MULTILINE | re.DOTALL,
@@ -110,9 +118,11 @@ def commands_with_output(session: str) -> list[tuple[str, str]]:
     return pairs
 
 
-def check_console(session: str, environment: dict[str, str]) -> None:
+def check_console(session: str, environment: dict[str, str], service: str) -> None:
     for command, expected in commands_with_output(session):
-        printed = run_shell(command, environment)
+        printed = run_shell(command, environment).replace(service, SERVICE)
+        if printed and not printed.endswith("\n"):
+            printed += "\n"  # a page cannot show that there is none
         lines = (".*" if line == "…\n" else _pattern_of(line) for line in expected.splitlines(keepends=True))
         assert re.fullmatch("".join(lines), printed, re.DOTALL), (
             f"$ {command}\n--- the page says\n{expected}--- it prints\n{printed}"
@@ -141,13 +151,43 @@ def check_checkout(code: str) -> None:
                 pytest.fail(f"not a command of the checkout: {line}")
 
 
-def run_block(block: Block, namespace: dict[str, object], environment: dict[str, str]) -> None:
+@contextmanager
+def started(command: str, environment: dict[str, str], port: int) -> Iterator[None]:
+    """The service that a page starts."""
+    with Path("service.log").open("wb") as output:
+        process = subprocess.Popen(
+            ["bash", "-c", f"exec {command}"],
+            env=environment | {"PATCHLOG_PORT": str(port)},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+        )
+    try:
+        deadline = time.monotonic() + 30
+        while not is_ready(port):
+            assert process.poll() is None, Path("service.log").read_text()
+            assert time.monotonic() < deadline, "the service does not get ready"
+            time.sleep(0.05)
+        yield
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def is_ready(port: int) -> bool:
+    try:
+        return httpx.get(f"http://127.0.0.1:{port}/readyz").is_success
+    except httpx.TransportError:
+        return False
+
+
+def run_block(block: Block, namespace: dict[str, object], environment: dict[str, str], service: str) -> None:
     match block.kind:
         case "python":
             # The line breaks put the lines of the page into tracebacks.
             exec(compile("\n" * (block.line - 1) + block.code, block.page, "exec"), namespace)
         case "console":
-            check_console(block.code, environment)
+            check_console(block.code, environment, service)
         case "sh":
             run_shell(block.code, environment)
         case "sh checkout":
@@ -165,10 +205,18 @@ def test_code_blocks_run_as_written(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {"__name__": "__main__"}
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+    service = f"http://127.0.0.1:{port}"
 
-    for block in filter(runs, blocks_of(page)):
-        try:
-            run_block(block, namespace, shell_environment)
-        except Exception as error:
-            error.add_note(f"in the block at {block.page}:{block.line}")
-            raise
+    with ExitStack() as services:
+        for block in filter(runs, blocks_of(page)):
+            try:
+                if block.kind == "sh service":
+                    services.enter_context(started(block.code.strip(), shell_environment, port))
+                else:
+                    here = replace(block, code=block.code.replace(SERVICE, service))
+                    run_block(here, namespace, shell_environment, service)
+            except Exception as error:
+                error.add_note(f"in the block at {block.page}:{block.line}")
+                raise

@@ -2,20 +2,28 @@
 
 import os
 import shutil
+import signal
+import socket
 import subprocess
+import sys
 import tempfile
+import time
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
+import httpx
 import pytest
 from hypothesis import settings
 from sqlalchemy import create_engine, text
 
+from patchlog.client import HttpLogStore
 from patchlog.log.database import Database
 from patchlog.log.migration import migrate
 from patchlog.model import Add, Header, Punctuation, TransactionCommit, TransactionStart
 from patchlog.patch import write
+
+HOUSE = Path(__file__).parents[1]
 
 # A deadline measures the machine, and a busy one fails tests that are right.
 settings.register_profile("patchlog", parent=settings(), deadline=None)
@@ -144,6 +152,53 @@ def _postgresql_programs():
     folders = [Path(on_path).parent] if on_path else []
     folders += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
     return next((folder for folder in folders if (folder / "initdb").exists()), None)
+
+
+@pytest.fixture
+def service_url(running_service):
+    """A service without logs."""
+    store = HttpLogStore(running_service)
+    for log in store.list():
+        store.delete(log.name)
+    store.close()
+    return running_service
+
+
+@pytest.fixture(scope="session")
+def running_service(tmp_path_factory):
+    """A service of our own on SQLite, which ends with the tests."""
+    if find_spec("uvicorn") is None:
+        (pytest.fail if os.environ.get("CI") else pytest.skip)("the extra `api` is not installed")
+    folder = tmp_path_factory.mktemp("service")
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+    url = f"http://127.0.0.1:{port}"
+    with (folder / "output").open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "api", "--port", str(port), "--database", "sqlite:///log.db"],
+            env=os.environ | {"PYTHONPATH": str(HOUSE)},
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+        )
+    try:
+        _wait_until_ready(url, process, folder / "output")
+        yield url
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(20)
+
+
+def _wait_until_ready(url, process, output):
+    deadline = time.monotonic() + 20
+    while process.poll() is None and time.monotonic() < deadline:
+        try:
+            if httpx.get(f"{url}/readyz").is_success:
+                return
+        except httpx.TransportError:
+            time.sleep(0.05)
+    pytest.fail(f"the service does not start:\n{output.read_text()}")
 
 
 class Patches:

@@ -1,22 +1,10 @@
 """The back ends that keep the contract, each on real storage."""
 
-import os
-import signal
-import socket
-import subprocess
-import sys
-import time
-from importlib.util import find_spec
-from pathlib import Path
-
-import httpx
 import pytest
 
 from patchlog.client import HttpLogStore
 from patchlog.log.memory import MemoryLogStore
 from patchlog.log.sql import SqlLogStore
-
-HOUSE = Path(__file__).parents[2]
 
 
 class Backend:
@@ -89,50 +77,3 @@ def sql_store(sql_backend):
 def sql_log(sql_store):
     sql_store.create("people")
     return sql_store.log("people")
-
-
-@pytest.fixture
-def service_url(running_service):
-    """A service without logs."""
-    store = HttpLogStore(running_service)
-    for log in store.list():
-        store.delete(log.name)
-    store.close()
-    return running_service
-
-
-@pytest.fixture(scope="session")
-def running_service(tmp_path_factory):
-    """A service of our own on SQLite, which ends with the tests."""
-    if find_spec("uvicorn") is None:
-        (pytest.fail if os.environ.get("CI") else pytest.skip)("the extra `api` is not installed")
-    folder = tmp_path_factory.mktemp("service")
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        port = listening.getsockname()[1]
-    url = f"http://127.0.0.1:{port}"
-    with (folder / "output").open("wb") as output:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "api", "--port", str(port), "--database", "sqlite:///log.db"],
-            env=os.environ | {"PYTHONPATH": str(HOUSE)},
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-        )
-    try:
-        _wait_until_ready(url, process, folder / "output")
-        yield url
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(20)
-
-
-def _wait_until_ready(url, process, output):
-    deadline = time.monotonic() + 20
-    while process.poll() is None and time.monotonic() < deadline:
-        try:
-            if httpx.get(f"{url}/readyz").is_success:
-                return
-        except httpx.TransportError:
-            time.sleep(0.05)
-    pytest.fail(f"the service does not start:\n{output.read_text()}")

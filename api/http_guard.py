@@ -30,6 +30,7 @@ _HEAD_END: Final = re.compile(rb"\r?\n\r?\n")
 _UPGRADE: Final = re.compile(rb"(?mi)^(?:upgrade|http2-settings)[ \t]*:[^\n]*\n")
 _LENGTH: Final = re.compile(rb"(?mi)^content-length[ \t]*:[ \t]*(\d{1,18})[ \t]*\r?$")
 _CHUNKED: Final = re.compile(rb"(?mi)^transfer-encoding[ \t]*:")
+_AT_ONCE_BYTES: Final = 16 << 10
 _SWALLOWED_BYTES: Final = 1 << 20
 """A client that is still sending reads its answer only when it may go on for a while."""
 
@@ -56,6 +57,36 @@ class GuardedConfig(uvicorn.Config):
         self.settings: Final = settings
 
 
+class _JoinedWrites:
+    """A transport that sends what is written in one round of the event loop in one piece: a head with its body."""
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._waiting: list[bytes] = []
+
+    def write(self, data: bytes) -> None:
+        """Send some bytes, soon."""
+        self._waiting.append(data)
+        if len(data) >= _AT_ONCE_BYTES:
+            self._send()  # so that the transport can say that it has too much
+        elif len(self._waiting) == 1:
+            self._loop.call_soon(self._send)
+
+    def close(self) -> None:
+        """Send what waits, and close."""
+        self._send()
+        self._transport.close()
+
+    def _send(self) -> None:
+        if self._waiting and not self._transport.is_closing():
+            self._transport.write(b"".join(self._waiting))
+        self._waiting.clear()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+
 class _NotAsTheGuardHasIt(Exception):
     """The parser sees a request where the guard does not."""
 
@@ -80,7 +111,8 @@ class GuardedHttp(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         """A client has connected."""
-        super().connection_made(transport)
+        joined: Any = _JoinedWrites(transport, self.loop)
+        super().connection_made(joined)
         self._await_head()
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -24,6 +24,7 @@ class Metrics:
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
+        self._kinds: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
         self.requests: Final = Counter(
             "patchlog_requests", "Requests", ["method", "route", "status"], registry=self._registry
         )
@@ -47,6 +48,17 @@ class Metrics:
             "patchlog_appended_bytes", "Stored bytes of the patches appended", registry=self._registry
         )
         self._retries = Counter("patchlog_append_retries", "Uploads of what was there already", registry=self._registry)
+
+    def count_request(self, method: str, route: str, status: int, seconds: float, sent_bytes: int) -> None:
+        """Count a request that is over."""
+        kind = (method, route, status)
+        if kind not in self._kinds:
+            labelled = self.requests.labels(method, route, str(status)), self.seconds.labels(method, route)
+            self._kinds[kind] = labelled
+        requests, times = self._kinds[kind]
+        requests.inc()
+        times.observe(seconds)
+        self.sent_bytes.inc(sent_bytes)
 
     def count(self, appended: Appended) -> None:
         """Count an append."""

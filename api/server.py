@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 from contextlib import suppress
 from types import FrameType
@@ -33,6 +34,8 @@ class _Server(uvicorn.Server):
 
     async def main_loop(self) -> None:
         """Serve until it is time to stop."""
+        gc.collect()
+        gc.freeze()  # what is there now stays, and need not be looked through again and again
         await super().main_loop()
         service: Service = self._app.state.service
         service.stop()

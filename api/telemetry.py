@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import logging
 import re
+import secrets
 import sys
 import time
-import uuid
+from asyncio import get_running_loop
+from contextlib import nullcontext
+from itertools import count
 from typing import Any, Final
 
 from starlette.requests import ClientDisconnect
@@ -21,6 +24,10 @@ _LOG: Final = logging.getLogger("patchlog.request")
 _GIVEN_ID: Final = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 _QUIET: Final = frozenset({"/healthz", "/readyz", "/metrics"})
 _NO_ROUTE: Final = "none"
+
+# To ask the system for random numbers at each request takes longer than all else here.
+_PROCESS: Final = secrets.token_hex(8).encode()
+_NUMBERS: Final = count(1)
 
 
 class Telemetry:
@@ -52,13 +59,10 @@ class _Exchange:
         self._answered: float | None = None
         self._status = 0
         self._sent_bytes = 0
-        self._id = (
-            next(
-                (value for name, value in scope["headers"] if name == b"x-request-id" and _GIVEN_ID.fullmatch(value)),
-                None,
-            )
-            or uuid.uuid4().hex.encode()
-        )
+        self._id = next(
+            (value for name, value in scope["headers"] if name == b"x-request-id" and _GIVEN_ID.fullmatch(value)),
+            None,
+        ) or b"%b%016x" % (_PROCESS, next(_NUMBERS))
         self.failure: str | None = None
 
     async def send(self, message: Message) -> None:
@@ -77,10 +81,8 @@ class _Exchange:
         scope = self._scope
         route = getattr(scope.get("route"), "path", _NO_ROUTE)
         if (service := getattr(scope["app"].state, "service", None)) is not None:
-            metrics = service.metrics
-            metrics.requests.labels(scope["method"], route, str(self._status)).inc()
-            metrics.seconds.labels(scope["method"], route).observe((self._answered or now) - self._begun)
-            metrics.sent_bytes.inc(self._sent_bytes)
+            seconds = (self._answered or now) - self._begun
+            service.metrics.count_request(scope["method"], route, self._status, seconds, self._sent_bytes)
         if scope["path"] in _QUIET or not _LOG.isEnabledFor(logging.INFO):
             return
         client = scope.get("client")
@@ -95,7 +97,9 @@ class _Exchange:
         }
         if self.failure is not None:
             fields["failure"] = self.failure
-        _LOG.info("request", extra={"fields": fields})
+        record = logging.LogRecord(_LOG.name, logging.INFO, __file__, 0, "request", (), None)
+        record.fields = fields
+        _LOG.handle(record)  # who calls is known, and need not be looked for on the stack
 
 
 class JsonLines(logging.Formatter):
@@ -117,8 +121,35 @@ class JsonLines(logging.Formatter):
         return json.dumps(line, ensure_ascii=False)
 
 
+class _Stderr(logging.Handler):
+    """Writes what the event loop logs in one of its rounds at once: each write costs more than its line."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            self._lines.append(f"{self.format(record)}\n")
+            if len(self._lines) == 1:
+                get_running_loop().call_soon(self.flush)
+        except RuntimeError:  # outside of a loop
+            self.flush()
+        except Exception:  # noqa: BLE001  logging's own way with what cannot be logged
+            self.handleError(record)
+
+    def flush(self) -> None:
+        with self.lock or nullcontext():
+            lines, self._lines = self._lines, []
+            if lines:
+                sys.stderr.write("".join(lines))
+                sys.stderr.flush()
+
+
 def log_to_stderr(level: str) -> None:
     """Write all that is logged to standard error."""
-    handler = logging.StreamHandler(sys.stderr)
+    # Nothing here asks which thread or process it was, and to find out takes time.
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
+    handler = _Stderr()
     handler.setFormatter(JsonLines())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)

@@ -15,6 +15,7 @@ from click.shell_completion import shell_complete
 from patchlog.cli import (
     about,
     log_admin,
+    log_changes,
     log_transfer,
     patch_algebra,
     patch_check,
@@ -85,13 +86,22 @@ for command in (
     log_admin.delete,
     log_admin.verify,
     log_admin.truncate,
+    log_changes.blame,
 ):
     log.add_command(command)
 
 for command in service.KEY_COMMANDS:
     key.add_command(command)
 
-for command in (log_transfer.push, log_transfer.pull, log_transfer.tail, service.serve, log_admin.migrate):
+for command in (
+    log_transfer.push,
+    log_transfer.pull,
+    log_transfer.tail,
+    log_changes.diff,
+    log_changes.revert,
+    service.serve,
+    log_admin.migrate,
+):
     root.add_command(command)
 
 for command in (about.version, about.completions, demo):

@@ -19,7 +19,7 @@ __all__ = ["diff", "encoded", "taken_back"]
 
 def diff(
     log: PatchLog, from_version: int, to_version: int, *, in_memory: int = OPERATIONS_IN_MEMORY
-) -> Iterator[Operation]:
+) -> Generator[Operation, None, None]:
     """Yield the patch that leads from one version to another: one transaction, without headers; empty where it may be.
 
     Forwards it is what the patches between have to say at last about each quad, and they are all that is read.
@@ -64,7 +64,7 @@ def encoded(operations: Iterable[Operation], options: LogOptions) -> Iterator[by
     yield encoder.finish()
 
 
-def _one_patch(parts: Iterator[Effect]) -> Iterator[Operation]:
+def _one_patch(parts: Iterator[Effect]) -> Generator[Operation, None, None]:
     yield TransactionStart()
     for part in parts:
         _, *operations, _ = part.operations()

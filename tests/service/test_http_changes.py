@@ -5,6 +5,7 @@ import threading
 
 import pytest
 
+from patchlog.cli import main
 from patchlog.effect import effect
 from patchlog.model import Add, Punctuation, TransactionStart
 
@@ -302,3 +303,20 @@ def test_history_of_no_term_is_refused(changed, parameters):
 @pytest.mark.parametrize("rest", ["/diff?from=0", "/diff?from=4&to=3", "/history?subject=http://example.org/a"])
 def test_changes_of_no_log_are_not_found(service, rest):
     assert service.client.get(f"/logs/none{rest}").status_code == 404
+
+
+def test_commands_work_on_a_service_too(changed, capfd):
+    url = f"{changed.service.url}{changed.path}"
+
+    codes = [
+        main(["diff", url, "--from", "3", "--until", "2"]),
+        main(["revert", url, "--version", "2", "--header", "who=Eve"]),
+        main(["log", "blame", url, "--subject", "http://example.org/a"]),
+    ]
+
+    said = capfd.readouterr().out.splitlines()
+    assert codes == [0, 0, 0]
+    assert said[:3] == ["TX .", f'D {S.format("d")} {P} "d" .', "TC ."]
+    assert "version 5" in said[3]
+    assert said[4].startswith("5  ")
+    assert said[4].endswith(f'"Eve"  {S.format("a")} {P} "a"')

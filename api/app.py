@@ -14,6 +14,7 @@ from api.bodies import SmallBodies
 from api.documents import ProblemDocument
 from api.errors import PROBLEM_JSON, answer_problems
 from api.methods import Methods
+from api.rdf_delta.port import RdfDeltaPort
 from api.routes import ROUTERS
 from api.service import Service
 from api.settings import Settings
@@ -63,6 +64,7 @@ def create_app(settings: Settings | None = None, store: LocalLogStore | None = N
     app.add_middleware(SmallBodies)
     app.add_middleware(Methods)
     app.add_middleware(SmallAppends)
+    app.add_middleware(RdfDeltaPort)
     app.add_middleware(Telemetry)
     _tell_truly(app)
     return app

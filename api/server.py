@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
+import logging
 import signal
+import socket
 from contextlib import suppress
 from types import FrameType
+from typing import Final
 
 import uvicorn
 from fastapi import FastAPI
@@ -18,6 +22,8 @@ from patchlog.errors import StorageError
 
 __all__ = ["serve"]
 
+_logger: Final = logging.getLogger("patchlog.service")
+
 
 class _Server(uvicorn.Server):
     """Tells the service first, so that live tails end and the server need not wait for them."""
@@ -25,6 +31,24 @@ class _Server(uvicorn.Server):
     def __init__(self, config: GuardedConfig, app: FastAPI) -> None:
         super().__init__(config)
         self._app = app
+        self._settings = config.settings
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, on the port of RDF Delta's API too."""
+        await super().startup(sockets)
+        if self.should_exit or self._settings.rdf_delta_port is None:
+            return
+        more = await asyncio.get_running_loop().create_server(
+            lambda: self.config.http_protocol_class(  # type: ignore[call-arg]  # a class, once it is loaded
+                config=self.config, server_state=self.server_state, app_state=self.lifespan.state
+            ),
+            self._settings.host,
+            self._settings.rdf_delta_port,
+            backlog=self.config.backlog,
+        )
+        self.servers.append(more)
+        self._app.state.rdf_delta_port = port = more.sockets[0].getsockname()[1]
+        _logger.info("RDF Delta's API is at http://%s:%d", self._settings.host, port)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Stop; at the second Ctrl+C without waiting."""

@@ -22,6 +22,9 @@ class Settings(BaseSettings):
 
     host: str = Field(default="127.0.0.1", description="Address to listen on.")
     port: int = Field(default=8080, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
+    rdf_delta_port: int | None = Field(
+        default=None, ge=0, le=65535, description="A port with RDF Delta's API at its root; else it is at /rdf-delta."
+    )
     database: str = Field(
         default="sqlite:///patchlog.db", description="Where the logs are: sqlite:///FILE, postgresql://… or memory:."
     )

@@ -6,6 +6,7 @@ from typing import Final
 
 from fastapi import APIRouter
 
+from api.rdf_delta import routes as rdf_delta
 from api.routes import append, changes, consumers, logs, patches, stream, system
 
 __all__ = ["ROUTERS"]
@@ -18,4 +19,5 @@ ROUTERS: Final[tuple[APIRouter, ...]] = (
     stream.router,
     consumers.router,
     system.router,
+    rdf_delta.router,
 )

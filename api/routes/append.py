@@ -6,14 +6,14 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
 from api.access import may
 from api.bodies import Inflow, batches_of
-from api.conditions import Precondition, head_is_another, precondition_of, tag
+from api.conditions import head_is_another, precondition_of, tag
 from api.documents import AppendDocument
 from api.negotiation import BODIES_OF_PATCHES, Coding, coding_of_body, format_of_body
 from api.service import Service, service_of
@@ -22,7 +22,10 @@ from patchlog.log.contract import PatchFormat, StagingPatchLog, Upload
 from patchlog.log.documents import appended_document
 from patchlog.log.records import Appended
 
-__all__ = ["APPENDED", "answer_appended", "router"]
+__all__ = ["APPENDED", "Place", "answer_appended", "router", "take_upload"]
+
+Place: TypeAlias = Callable[[StagingPatchLog, Upload], Appended]
+"""Appends an upload, which has come whole."""
 
 router = APIRouter(tags=["patches"])
 
@@ -38,7 +41,7 @@ class _Arrival:
     log: StagingPatchLog
     upload: Upload
     inflow: Inflow
-    precondition: Precondition
+    place: Place
 
     def take(self, batch: list[bytes], *, is_last: bool) -> Appended | None:
         """Take some of the body; at its end append it."""
@@ -47,7 +50,7 @@ class _Arrival:
         if not is_last:
             return None
         self.inflow.finish()
-        return self.upload.append(self.precondition.expected_head(self.log))
+        return self.place(self.log, self.upload)
 
 
 @router.post(
@@ -66,7 +69,12 @@ async def append_patches(request: Request, log: str) -> Response:
     a header `prev` in the patch, it goes on whatever the head is. A retry answers with the version that there is.
     """
     service = service_of(request)
-    return await answer_appended(service, log, lambda: _appended(service, request, log))
+    format, coding, precondition = format_of_body(request), coding_of_body(request), precondition_of(request)
+
+    def place(log: StagingPatchLog, upload: Upload) -> Appended:
+        return upload.append(precondition.expected_head(log))
+
+    return await answer_appended(service, log, lambda: take_upload(service, request, log, format, coding, place))
 
 
 async def answer_appended(service: Service, log: str, append: Callable[[], Any]) -> Response:
@@ -84,11 +92,13 @@ async def answer_appended(service: Service, log: str, append: Callable[[], Any])
     )
 
 
-async def _appended(service: Service, request: Request, name: str) -> Appended:
-    format, coding, precondition = format_of_body(request), coding_of_body(request), precondition_of(request)
+async def take_upload(
+    service: Service, request: Request, name: str, format: PatchFormat, coding: Coding | None, place: Place
+) -> Appended:
+    """Take the body of a request into a log; `place` appends it when all of it has come."""
 
     def begin(batch: list[bytes], *, is_last: bool) -> tuple[_Arrival, Appended | None]:
-        arrival = _begun(service, name, format, coding, precondition)
+        arrival = _begun(service, name, format, coding, place)
         try:
             return arrival, arrival.take(batch, is_last=is_last)
         except BaseException:
@@ -114,12 +124,10 @@ async def _appended(service: Service, request: Request, name: str) -> Appended:
     return appended
 
 
-def _begun(
-    service: Service, name: str, format: PatchFormat, coding: Coding | None, precondition: Precondition
-) -> _Arrival:
+def _begun(service: Service, name: str, format: PatchFormat, coding: Coding | None, place: Place) -> _Arrival:
     log = service.log(name)
     upload = log.stage(format)
-    return _Arrival(log, upload, Inflow(coding, service.settings, upload.write), precondition)
+    return _Arrival(log, upload, Inflow(coding, service.settings, upload.write), place)
 
 
 def _taking(arrival: _Arrival, batch: list[bytes], *, is_last: bool) -> Callable[[], Appended | None]:

@@ -9,10 +9,11 @@ tests/contract holds all back ends to this.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from typing import Literal, Protocol, Self, TypeAlias
 
+from patchlog.codec.ingest import IngestedPatch
 from patchlog.codec.patch_ids import PatchId
 from patchlog.log.records import (
     ANY_HEAD,
@@ -167,6 +168,9 @@ class Upload(Protocol):
 
     def write(self, data: bytes, /) -> None:
         """Take some bytes. Raises as `PatchLog.append` for what is not well formed."""
+
+    def finish(self) -> Sequence[IngestedPatch]:
+        """Say that the input has ended, and return what is known of its patches; `append` does so too."""
 
     def append(self, expected_head: ExpectedHead = ANY_HEAD) -> Appended:
         """Say that the input has ended and append its patches, as `PatchLog.append` does.

@@ -9,6 +9,7 @@
     snapshot_build   one row a log whose snapshot is being made, or could not be made
     snapshot_trash   one row a file of a snapshot that is to be deleted
     api_key       one row a key of the service; a hash of its secret
+    rdf_delta_source   the URI by which RDF Delta's clients know a log, where it is not `delta:NAME`
 
 The chunks of a patch are found by its `body`. What fits in memory goes straight to its place: its body is its version.
 The chunks of a stage are written before they have a version, and are not written twice: their bodies are negative
@@ -42,6 +43,7 @@ __all__ = [
     "METADATA",
     "PATCH",
     "PATCH_CHUNK",
+    "RDF_DELTA_SOURCE",
     "REVISION",
     "SNAPSHOT",
     "SNAPSHOT_BUILD",
@@ -50,7 +52,7 @@ __all__ = [
     "body_of_stage",
 ]
 
-REVISION: Final = "0003"
+REVISION: Final = "0004"
 """The last of the migrations that these tables come from."""
 
 METADATA: Final = MetaData(
@@ -181,6 +183,13 @@ API_KEY: Final = Table(
     Column("scopes", Text, nullable=False),
     Column("created_ms", BigInteger, nullable=False),
     Column("expires_ms", BigInteger),
+)
+
+RDF_DELTA_SOURCE: Final = Table(
+    "rdf_delta_source",
+    METADATA,
+    _log_key(is_primary=True),
+    Column("uri", Text, nullable=False),
 )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from typing import Final, Self
 
@@ -42,6 +42,13 @@ class LocalUpload:
         """Take some bytes."""
         self._stage(self._intake.feed(data))
 
+    def finish(self) -> Sequence[IngestedPatch]:
+        """Say that the input has ended, and return what is known of its patches."""
+        if not self._has_ended:
+            self._stage(self._intake.finish())
+            self._has_ended = True
+        return [patch.ingested for patch in self._staging.patches]
+
     def append(self, expected_head: ExpectedHead = ANY_HEAD) -> Appended:
         """Say that the input has ended and append its patches."""
         try:
@@ -54,10 +61,7 @@ class LocalUpload:
 
     def submit(self, expected_head: ExpectedHead = ANY_HEAD) -> Future[Appended]:
         """Append without waiting for it, once."""
-        if not self._has_ended:
-            self._stage(self._intake.finish())
-            self._has_ended = True
-        if not self._staging.patches:
+        if not self.finish():
             raise UsageError("there is no patch in the input")
         return self._place(self._staging, expected_head)
 

@@ -1,0 +1,58 @@
+"""What the routes of RDF Delta's API share: the service, its data sources, the locks; and who may do what."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+from fastapi import Request
+
+from api.access import check_right
+from api.errors import Problem, Refusal
+from api.keys import Right
+from api.rdf_delta.documents import Source
+from api.rdf_delta.locks import Locks
+from api.rdf_delta.sources import Sources
+from api.service import Service, service_of
+
+__all__ = ["NOT_FOUND", "Door", "door_of"]
+
+_Result = TypeVar("_Result")
+
+NOT_FOUND: Final = Problem(404, "log-not-found", "There is no such log")
+
+
+class Door:
+    """RDF Delta's API of one service."""
+
+    def __init__(self, service: Service) -> None:
+        self.service: Final = service
+        self.sources: Final = Sources(service.store)
+        self.locks: Final = Locks()
+
+    async def run(self, call: Callable[[], _Result]) -> _Result:
+        """Do in a thread what reads or writes the database."""
+        return await self.service.run(call)
+
+    async def find(self, name_or_id: str) -> Source:
+        """The data source of a name, else of an id. Raises Refusal."""
+        source = await self.run(lambda: self.sources.named(name_or_id))
+        if source is None and len(name_or_id) == 36:
+            source = await self.run(lambda: self.sources.with_id(name_or_id.lower()))
+        if source is None:
+            raise Refusal(NOT_FOUND, f"there is no log {name_or_id!r}, by name or by id")
+        return source
+
+    async def check(self, request: Request, right: Right, source: Source | None) -> None:
+        """Raise Refusal where the key of a request does not allow this; without a source, on all logs."""
+        await check_right(request, right, "*" if source is None else source.log.name)
+
+
+def door_of(request: Request) -> Door:
+    """The door of the service that a request came to."""
+    service = service_of(request)
+    state: Any = request.app.state
+    door: Door | None = getattr(state, "rdf_delta", None)
+    if door is None or door.service is not service:
+        door = state.rdf_delta = Door(service)
+    return door

@@ -1,0 +1,138 @@
+"""RDF Delta's paths. docs/rdf-delta.md says where this service does otherwise, and why."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from typing import Any, Final
+
+from fastapi import APIRouter, Request, Response
+
+from api.access import may
+from api.answers import Outgoing, answer_patches
+from api.conditions import tag
+from api.errors import NO_PATCH, Refusal
+from api.negotiation import JELLY_PATCHES, PATCH_TEXT, coding_of_body
+from api.rdf_delta.documents import BAD_REQUEST, Source, log_document
+from api.rdf_delta.door import Door, door_of
+from api.rdf_delta.port import PREFIX, asked_path
+from api.rdf_delta.rpc import answer_call, ping
+from api.routes.append import take_upload
+from api.routes.system import metrics
+from patchlog.errors import HeadMismatch
+from patchlog.log.contract import PatchFormat, StagingPatchLog, Upload
+from patchlog.log.records import ANY_HEAD, Appended
+
+__all__ = ["router"]
+
+_READ: Final = ["GET", "POST"]
+_ALL: Final = ["GET", "POST", "PATCH"]
+_VERSION: Final = "ver:"
+_UNCACHED: Final = {"Cache-Control": "no-cache"}
+
+
+async def _ping(request: Request) -> Response:
+    return _json(await ping(door_of(request), request, {}), headers=_UNCACHED)
+
+
+async def _rpc(request: Request) -> Response:
+    return _json(await answer_call(door_of(request), request))
+
+
+async def _too_long(request: Request) -> Response:
+    raise Refusal(BAD_REQUEST, f"{request.url.path} has too many parts: write LOG, LOG/VERSION or LOG/ID")
+
+
+async def _source(request: Request, source: str, patch: str = "") -> Response:
+    door = door_of(request)
+    asked = (patch, request.query_params.get("patch", ""), request.query_params.get("version", ""))
+    wanted = next((found for text in asked if (found := _patch_of(text.removeprefix(_VERSION))) is not None), None)
+    if wanted is not None:
+        return await _fetch(door, request, await door.find(source), wanted)
+    if request.method == "GET":
+        raise Refusal(BAD_REQUEST, f"{request.url} says neither which patch to fetch, nor to append one")
+    return await _append(door, request, await door.find(source))
+
+
+def _patch_of(text: str) -> str | int | None:
+    """The id or version that a text is."""
+    if text.isascii() and text.isdigit():
+        return int(text[:30])
+    if len(text) != 36:
+        return None
+    try:
+        return str(uuid.UUID(text))
+    except ValueError:
+        return None
+
+
+async def _fetch(door: Door, request: Request, source: Source, wanted: str | int) -> Response:
+    await door.check(request, "read", source)
+    request.path_params["log"] = source.log.name
+
+    def found() -> tuple[str, int, Outgoing]:
+        log = door.service.log(source.log.name)
+        record = None if isinstance(wanted, int) and wanted >= 1 << 63 else log.find(wanted)
+        if record is None:
+            raise Refusal(
+                NO_PATCH, f"the log {source.log.name!r} has no patch {wanted}; its head is {log.head().version}"
+            )
+        patches = log.read(record.version - 1, limit=1)
+        return record.id, record.version, Outgoing.of(log, patches, 1, None, is_alone=True)
+
+    id, version, outgoing = await door.run(found)
+    headers = {"ETag": tag(f"{id}-text"), "Patchlog-Version": str(version)}
+    return answer_patches(door.service, request, outgoing, PATCH_TEXT, headers)
+
+
+async def _append(door: Door, request: Request, source: Source) -> Response:
+    await door.check(request, "append", source)
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    format: PatchFormat = "jelly-patch" if media_type in JELLY_PATCHES.media_types else "rdf-patch"
+    service = door.service
+    try:
+        appended = await take_upload(service, request, source.log.name, format, coding_of_body(request), _place)
+    except HeadMismatch:
+        now = await door.find(source.log.name)
+        return _json({"error": "patch-conflict", "log_info": log_document(now)}, 400)
+    service.metrics.count(appended)
+    location = f"{asked_path(request)}?version={appended.version}"
+    return _json({"version": appended.version, "location": location}, headers={"Location": location})
+
+
+def _place(log: StagingPatchLog, upload: Upload) -> Appended:
+    """A patch says its id, and which patch it follows; without `prev` it is the first."""
+    del log
+    patches = upload.finish()
+    if not patches or any(patch.id is None for patch in patches):
+        raise Refusal(BAD_REQUEST, "the patch has no id: begin it with H id <uuid:…> .")
+    return upload.append(None if patches[0].prev is None else ANY_HEAD)
+
+
+async def _initial_data(request: Request) -> Response:
+    door = door_of(request)
+    source = await door.find(request.query_params.get("datasource", "").removeprefix("id:"))
+    await door.check(request, "read", source)
+    raise Refusal(NO_PATCH, f"the log {source.log.name!r} has no snapshot")
+
+
+def _json(document: dict[str, Any], status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    # RDF Delta's client compares this media type as a whole: no charset may follow.
+    return Response(json.dumps(document, indent=2) + "\n", status, headers, "application/json")
+
+
+def _made_router() -> APIRouter:
+    router = APIRouter(prefix=PREFIX, include_in_schema=False)
+    router.add_api_route("", _ping, methods=_READ)
+    router.add_api_route("/", _ping, methods=_READ)
+    router.add_api_route("/$/ping", _ping, methods=_READ)
+    router.add_api_route("/$/rpc", _rpc, methods=["POST"])
+    router.add_api_route("/$/metrics", metrics, methods=_READ, dependencies=[may("read")])
+    router.add_api_route("/init-data", _initial_data, methods=_READ)
+    for path in ("/{source}", "/{source}/", "/{source}/{patch}", "/{source}/{patch}/"):
+        router.add_api_route(path, _source, methods=_ALL)
+    router.add_api_route("/{source}/{patch}/{rest:path}", _too_long, methods=_ALL)
+    return router
+
+
+router: Final = _made_router()

@@ -1,0 +1,207 @@
+"""RDF Delta's remote calls: `POST $/rpc` with `{"opid": …, "operation": …, "arg": {…}}`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
+from functools import partial
+from typing import Any, Final, TypeAlias
+
+from fastapi import Request
+
+from api.errors import Refusal
+from api.keys import Right
+from api.rdf_delta.documents import BAD_REQUEST, Source, log_document, parse_id, source_document
+from api.rdf_delta.door import NOT_FOUND, Door
+
+__all__ = ["answer_call"]
+
+Arguments: TypeAlias = Mapping[str, Any]
+_Operation: TypeAlias = Callable[[Door, Request, Arguments], Awaitable[dict[str, Any]]]
+
+
+async def answer_call(door: Door, request: Request) -> dict[str, Any]:
+    """Do what a request asks for. Raises Refusal."""
+    try:
+        call = json.loads(await request.body())
+    except (ValueError, RecursionError) as error:
+        raise Refusal(BAD_REQUEST, f"the body is not JSON: {error}") from None
+    if not isinstance(call, dict):
+        raise Refusal(BAD_REQUEST, "a call is a JSON object")
+    operation, arguments = call.get("operation"), call.get("arg")
+    if not isinstance(operation, str) or not isinstance(call.get("opid"), str) or not isinstance(arguments, dict):
+        raise Refusal(BAD_REQUEST, "a call has 'operation' and 'opid', which are strings, and 'arg', an object")
+    do = _OPERATIONS.get(operation)
+    if do is None:
+        raise Refusal(BAD_REQUEST, f"there is no operation {operation!r}; there are {', '.join(_OPERATIONS)}")
+    return await do(door, request, arguments)
+
+
+async def ping(door: Door, request: Request, arguments: Arguments) -> dict[str, Any]:
+    """Say what time it is."""
+    del door, request, arguments
+    return {"value": datetime.now().astimezone().isoformat(timespec="milliseconds")}
+
+
+async def _list_datasource(door: Door, request: Request, arguments: Arguments) -> dict[str, Any]:
+    del arguments
+    return {"array": [source.log.id for source in await _readable(door, request)]}
+
+
+async def _list_descriptions(door: Door, request: Request, arguments: Arguments) -> dict[str, Any]:
+    del arguments
+    return {"array": [source_document(source) for source in await _readable(door, request)]}
+
+
+async def _list_log_info(door: Door, request: Request, arguments: Arguments) -> dict[str, Any]:
+    del arguments
+    return {"array": [log_document(source) for source in await _readable(door, request)]}
+
+
+async def _describe_datasource(door: Door, request: Request, arguments: Arguments) -> dict[str, Any]:
+    sources = door.sources
+    if "datasource" in arguments:
+        id = parse_id(arguments["datasource"])
+        source = await door.run(lambda: sources.with_id(id))
+    elif "name" in arguments:
+        name = _text(arguments, "name")
+        source = await door.run(lambda: sources.named(name))
+    elif "uri" in arguments:
+        uri = _text(arguments, "uri")
+        source = await door.run(lambda: sources.with_uri(uri))
+    else:
+        raise Refusal(BAD_REQUEST, "describe_datasource wants 'datasource' (an id), 'name' or 'uri'")
+    await door.check(request, "read", source)
+    return {} if source is None else source_document(source)
+
+
+async def _describe_log(door: Door, request: Request, arguments: Arguments) -> dict[str, Any]:
+    return log_document(await _wanted(door, request, arguments, "read"))
+
+
+async def _create_datasource(door: Door, request: Request, arguments: Arguments) -> dict[str, Any]:
+    name = _text(arguments, "name")
+    uri = None if arguments.get("uri") is None else _text(arguments, "uri")
+    await door.check(request, "admin", None)
+    return {"id": (await door.run(lambda: door.sources.create(name, uri))).log.id}
+
+
+async def _copy_datasource(door: Door, request: Request, arguments: Arguments) -> dict[str, Any]:
+    source, destination = await _copied(door, request, arguments)
+    return {"id": (await door.run(lambda: door.sources.copy(source, destination))).log.id}
+
+
+async def _rename_datasource(door: Door, request: Request, arguments: Arguments) -> dict[str, Any]:
+    source, destination = await _copied(door, request, arguments)
+    copied = await door.run(lambda: door.sources.copy(source, destination))
+    await _remove(door, source)
+    return {"id": copied.log.id}
+
+
+async def _remove_datasource(door: Door, request: Request, arguments: Arguments) -> dict[str, Any]:
+    id = parse_id(_argument(arguments, "datasource"))
+    source = await door.run(lambda: door.sources.with_id(id))
+    await door.check(request, "admin", source)
+    if source is not None:
+        await _remove(door, source)
+    return {}
+
+
+async def _lock(door: Door, request: Request, arguments: Arguments) -> dict[str, Any]:
+    source = await _wanted(door, request, arguments, "append")
+    return {"lock-ref": door.locks.lock(source.log.id)}
+
+
+async def _lock_read(door: Door, request: Request, arguments: Arguments) -> dict[str, Any]:
+    held = door.locks.read((await _wanted(door, request, arguments, "read")).log.id)
+    return {} if held is None else {"lock-ref": held.ref, "lock-ticks": held.ticks}
+
+
+async def _lock_refresh(door: Door, request: Request, arguments: Arguments) -> dict[str, Any]:
+    asked = arguments.get("array")
+    if not isinstance(asked, list) or not all(isinstance(one, dict) for one in asked):
+        raise Refusal(BAD_REQUEST, "lock-refresh wants 'array', of objects with 'datasource' and 'lock-ref'")
+    lost = []
+    for one in asked:
+        id = parse_id(_argument(one, "datasource"))
+        source = await door.run(partial(door.sources.with_id, id))
+        await door.check(request, "append", source)
+        if not door.locks.refresh(id, str(one.get("lock-ref"))):
+            lost.append(one)
+    return {"array": lost}
+
+
+async def _lock_grab(door: Door, request: Request, arguments: Arguments) -> dict[str, Any]:
+    source = await _wanted(door, request, arguments, "append")
+    return {"lock-ref": door.locks.grab(source.log.id, str(arguments.get("lock-ref")))}
+
+
+async def _unlock(door: Door, request: Request, arguments: Arguments) -> dict[str, Any]:
+    source = await _wanted(door, request, arguments, "append")
+    door.locks.unlock(source.log.id, str(arguments.get("lock-ref")))
+    return {}
+
+
+async def _remove(door: Door, source: Source) -> None:
+    await door.run(lambda: door.sources.remove(source))
+    door.locks.forget(source.log.id)
+
+
+async def _readable(door: Door, request: Request) -> list[Source]:
+    key = await door.service.access.key_of(request)
+    found = await door.run(lambda: list(door.sources.all()))
+    return [source for source in found if key is None or key.allows("read", source.log.name)]
+
+
+async def _wanted(door: Door, request: Request, arguments: Arguments, right: Right) -> Source:
+    id = parse_id(_argument(arguments, "datasource"))
+    source = await door.run(lambda: door.sources.with_id(id))
+    await door.check(request, right, source)
+    if source is None:
+        raise Refusal(NOT_FOUND, f"there is no log with the id {id}")
+    return source
+
+
+async def _copied(door: Door, request: Request, arguments: Arguments) -> tuple[Source, str]:
+    source, name, destination = (
+        await _wanted(door, request, arguments, "admin"),
+        _text(arguments, "src"),
+        _text(arguments, "dst"),
+    )
+    await door.check(request, "admin", None)
+    if source.log.name != name:
+        raise Refusal(BAD_REQUEST, f"the log {source.log.id} is named {source.log.name!r}, and not {name!r}")
+    return source, destination
+
+
+def _argument(arguments: Arguments, name: str) -> object:
+    if name not in arguments:
+        raise Refusal(BAD_REQUEST, f"the argument {name!r} is missing")
+    return arguments[name]
+
+
+def _text(arguments: Arguments, name: str) -> str:
+    value = _argument(arguments, name)
+    if not isinstance(value, str):
+        raise Refusal(BAD_REQUEST, f"the argument {name!r} is a string, and not {value!r}")
+    return value
+
+
+_OPERATIONS: Final[Mapping[str, _Operation]] = {
+    "ping": ping,
+    "list_datasource": _list_datasource,
+    "list_descriptions": _list_descriptions,
+    "list_log_info": _list_log_info,
+    "describe_datasource": _describe_datasource,
+    "describe_log": _describe_log,
+    "create_datasource": _create_datasource,
+    "copy_datasource": _copy_datasource,
+    "rename_datasource": _rename_datasource,
+    "remove_datasource": _remove_datasource,
+    "lock": _lock,
+    "lock-read": _lock_read,
+    "lock-refresh": _lock_refresh,
+    "lock-grab": _lock_grab,
+    "unlock": _unlock,
+}

@@ -1,0 +1,137 @@
+"""Our logs as RDF Delta's data sources: found by name, id and URI, created, copied and removed. Blocks; for threads.
+
+A log that was not created here has the URI `delta:NAME`, as RDF Delta's own tools make it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Final
+
+from sqlalchemy import insert, select
+
+from api.errors import Refusal
+from api.rdf_delta.documents import BAD_REQUEST, Source
+from api.tails import LocalLogStore
+from patchlog.errors import LogAlreadyExists, LogNotFound, UsageError
+from patchlog.log.database import Database
+from patchlog.log.records import LogDescription, check_log_name
+from patchlog.log.tables import LOG, RDF_DELTA_SOURCE
+
+__all__ = ["Sources"]
+
+_PAGE: Final = 1000
+
+
+class Sources:
+    """The data sources of a store."""
+
+    def __init__(self, store: LocalLogStore) -> None:
+        self._store = store
+        database = getattr(store, "database", None)
+        self._database: Database | None = database if isinstance(database, Database) else None
+        self._uris: dict[str, str] = {}
+        """Of logs in memory, which have no database."""
+        self._names: dict[str, str] = {}
+        """Ids that were found before: a log keeps its name."""
+
+    def all(self) -> Iterator[Source]:
+        """All data sources, by name."""
+        uris = self._all_uris()
+        after = ""
+        while page := self._store.list(after=after, limit=_PAGE):
+            for log in page:
+                yield Source(log, uris.get(log.name) or _usual_uri(log.name))
+            after = page[-1].name
+
+    def named(self, name: str) -> Source | None:
+        """The data source of that name."""
+        with suppress(LogNotFound, UsageError):
+            log = self._store.log(name).describe()
+            return Source(log, self._uri(name))
+        return None
+
+    def with_id(self, id: str) -> Source | None:
+        """The data source with that id."""
+        known = self._names.get(id)
+        if known is not None and (source := self.named(known)) is not None and source.log.id == id:
+            return source
+        return self._found(lambda source: source.log.id == id)
+
+    def with_uri(self, uri: str) -> Source | None:
+        """The data source with that URI; of several, one of them."""
+        return self._found(lambda source: source.uri == uri)
+
+    def create(self, name: str, uri: str | None) -> Source:
+        """Make a data source. Raises Refusal."""
+        try:
+            log = self._store.create(check_log_name(name))
+        except (LogAlreadyExists, UsageError) as error:
+            raise Refusal(BAD_REQUEST, str(error)) from error
+        if uri is not None and uri != _usual_uri(name):
+            self._keep_uri(log, uri)
+        return Source(log, uri or _usual_uri(name))
+
+    def copy(self, source: Source, name: str) -> Source:
+        """Make a data source with the same patches and ids. Raises Refusal, and what the log raises."""
+        stamp = datetime.now(UTC).strftime("%Y-%m-%d_%H-%M-%S")
+        if source.log.first_version > 1:
+            raise Refusal(
+                BAD_REQUEST, f"the log {source.log.name!r} was truncated, so it cannot be copied from its beginning"
+            )
+        try:
+            check_log_name(name)
+            self._store.create(name, source.log.options)
+        except (LogAlreadyExists, UsageError) as error:
+            raise Refusal(BAD_REQUEST, str(error)) from error
+        log, made = self._store.log(source.log.name), self._store.log(name)
+        try:
+            for logged in log.read():
+                made.append(logged.chunks, expected_head=logged.record.prev)
+            copied = made.describe()
+            self._keep_uri(copied, f"{source.uri}_{stamp}")
+        except BaseException:
+            self._store.delete(name)
+            raise
+        return Source(copied, f"{source.uri}_{stamp}")
+
+    def remove(self, source: Source) -> None:
+        """Delete a data source with all of its patches."""
+        self._uris.pop(source.log.name, None)
+        with suppress(LogNotFound):
+            self._store.delete(source.log.name)
+
+    def _found(self, wanted: Callable[[Source], bool]) -> Source | None:
+        for source in self.all():
+            self._names[source.log.id] = source.log.name
+            if wanted(source):
+                return source
+        return None
+
+    def _all_uris(self) -> dict[str, str]:
+        if self._database is None:
+            return self._uris
+        columns = select(LOG.c.name, RDF_DELTA_SOURCE.c.uri).join_from(RDF_DELTA_SOURCE, LOG)
+        with self._database.reading() as connection:
+            return {row.name: row.uri for row in connection.execute(columns)}
+
+    def _uri(self, name: str) -> str:
+        if self._database is None:
+            return self._uris.get(name) or _usual_uri(name)
+        column = select(RDF_DELTA_SOURCE.c.uri).join_from(RDF_DELTA_SOURCE, LOG).where(LOG.c.name == name)
+        with self._database.reading() as connection:
+            return connection.execute(column).scalar() or _usual_uri(name)
+
+    def _keep_uri(self, log: LogDescription, uri: str) -> None:
+        if self._database is None:
+            self._uris[log.name] = uri
+            return
+        key = select(LOG.c.key).where(LOG.c.name == log.name).scalar_subquery()
+        with self._database.writing() as connection:
+            connection.execute(insert(RDF_DELTA_SOURCE).values(log=key, uri=uri))
+
+
+def _usual_uri(name: str) -> str:
+    return f"delta:{name}"

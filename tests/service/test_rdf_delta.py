@@ -1,0 +1,440 @@
+"""RDF Delta's API, as its clients use it."""
+
+import re
+import time
+import uuid
+
+import pytest
+
+JSON = {"Content-Type": "application/json", "Accept": "application/json"}
+BASE = "/rdf-delta"
+_names = iter(range(10_000))
+
+
+class Delta:
+    """What RDF Delta's clients do."""
+
+    def __init__(self, client, base=BASE):
+        self.client = client
+        self.base = base
+
+    def call(self, operation, **argument):
+        return self.client.post(
+            f"{self.base}/$/rpc", json={"opid": "", "operation": operation, "arg": argument}, headers=JSON
+        )
+
+    def asked(self, operation, **argument):
+        answer = self.call(operation, **argument)
+        assert answer.status_code == 200, answer.text
+        assert answer.headers["Content-Type"] == "application/json"
+        return answer.json()
+
+    def create(self):
+        name = f"delta-{next(_names)}-{uuid.uuid4().hex[:6]}"
+        return name, self.asked("create_datasource", name=name, uri=f"delta:{name}")["id"]
+
+    def append(self, log, text, *, headers=()):
+        return self.client.post(f"{self.base}/{log}", content=text, headers=dict(headers))
+
+
+@pytest.fixture
+def delta(service):
+    return Delta(service.client)
+
+
+def patch(id, prev=None, rows='TX .\nA <_:b1> <http://e/p> "01"^^<http://e/n> .\nTC .\n'):
+    before = f"H prev <uuid:{prev}> .\n" if prev else ""
+    return f"H id <uuid:{id}> .\n{before}{rows}"
+
+
+def new_id():
+    return str(uuid.uuid4())
+
+
+def test_pings_are_answered(delta):
+    for path in ("/", "", "/$/ping", "/?datasource=A&version=1"):
+        answer = delta.client.get(f"{BASE}{path}")
+        assert (answer.status_code, list(answer.json())) == (200, ["value"])
+        assert answer.headers["Cache-Control"] == "no-cache"
+    assert re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]", delta.asked("ping")["value"])
+
+
+def test_metrics_are_served(delta):
+    assert "patchlog_" in delta.client.get(f"{BASE}/$/metrics").text
+
+
+def test_data_source_is_created_and_described(delta):
+    name, id = delta.create()
+
+    described = {"id": f"id:{id}", "name": name, "uri": f"delta:{name}"}
+    assert delta.asked("describe_datasource", name=name) == described
+    assert delta.asked("describe_datasource", datasource=id) == described
+    assert delta.asked("describe_datasource", datasource=f"id:{id}") == described
+    assert delta.asked("describe_datasource", uri=f"delta:{name}") == described
+    assert delta.asked("describe_datasource", name="none-of-that-name") == {}
+    assert id in delta.asked("list_datasource")["array"]
+    assert described in delta.asked("list_descriptions")["array"]
+
+
+def test_data_source_has_the_uri_that_it_was_given(delta):
+    name = f"with-uri-{new_id()}"
+    id = delta.asked("create_datasource", name=name, uri="http://e/data")["id"]
+    bare = delta.asked("create_datasource", name=f"{name}-2")["id"]
+
+    assert delta.asked("describe_datasource", uri="http://e/data")["id"] == f"id:{id}"
+    assert delta.asked("describe_datasource", datasource=bare)["uri"] == f"delta:{name}-2"
+
+
+@pytest.mark.parametrize("argument", [{}, {"name": 1}, {"name": "a b"}, {"name": "x" * 101}, {"name": "../x"}])
+def test_name_that_cannot_be_is_refused(delta, argument):
+    assert delta.call("create_datasource", **argument).status_code == 400
+
+
+def test_name_that_is_taken_is_refused(delta):
+    name, _ = delta.create()
+
+    assert delta.call("create_datasource", name=name, uri="delta:x").status_code == 400
+
+
+def test_empty_log_has_versions_of_zero(delta):
+    name, id = delta.create()
+
+    log = delta.asked("describe_log", datasource=id)
+
+    assert log == {
+        "id": f"id:{id}",
+        "name": name,
+        "uri": f"delta:{name}",
+        "min_version": 0,
+        "max_version": 0,
+        "latest": "",
+    }
+    assert log in delta.asked("list_log_info")["array"]
+
+
+@pytest.mark.parametrize(
+    ("operation", "argument", "status"),
+    [
+        ("describe_log", {"datasource": str(uuid.UUID(int=7))}, 404),
+        ("describe_log", {}, 400),
+        ("describe_log", {"datasource": "people"}, 400),
+        ("describe_datasource", {}, 400),
+        ("describe_datasource", {"datasource": "people"}, 400),
+        ("lock", {"datasource": str(uuid.UUID(int=7))}, 404),
+        ("lock-refresh", {}, 400),
+        ("no_such_operation", {}, 400),
+    ],
+)
+def test_calls_that_cannot_be_done_say_so(delta, operation, argument, status):
+    assert delta.call(operation, **argument).status_code == status
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b"[]", b'{"operation": "ping"}', b'{"op": "ping", "opid": "", "arg": {}}', b"[" * 5000]
+)
+def test_what_is_no_call_is_refused(delta, body):
+    assert delta.client.post(f"{BASE}/$/rpc", content=body).status_code == 400
+
+
+def test_removed_data_source_is_gone_and_its_name_free(delta):
+    name, id = delta.create()
+
+    assert delta.asked("remove_datasource", datasource=id) == {}
+    assert delta.asked("remove_datasource", datasource=id) == {}
+
+    assert delta.asked("describe_datasource", name=name) == {}
+    assert delta.asked("create_datasource", name=name, uri="delta:again")["id"] != id
+
+
+@pytest.mark.parametrize("door", ["name", "id"])
+def test_patches_are_appended_and_fetched(delta, door):
+    name, id = delta.create()
+    log = name if door == "name" else id
+    first, second = new_id(), new_id()
+
+    created = delta.append(log, patch(first))
+    delta.append(log, patch(second, first))
+
+    assert created.status_code == 200
+    assert created.headers["Content-Type"] == "application/json"
+    assert created.json() == {"version": 1, "location": f"{BASE}/{log}?version=1"}
+    for path in ("/1", "/01", f"/{first}", f"/{first.upper()}", "?version=1", f"?patch={first}", "?version=ver:1"):
+        fetched = delta.client.get(f"{BASE}/{log}{path}")
+        assert (fetched.status_code, fetched.headers["Content-Type"].partition(";")[0]) == (
+            200,
+            "application/rdf-patch",
+        )
+        assert fetched.text == patch(f"{first}").replace("<uuid:", "<urn:uuid:")
+    assert delta.client.get(created.headers["Location"]).text == fetched.text
+    assert delta.client.head(f"{BASE}/{log}/1").status_code == 200
+    described = delta.asked("describe_log", datasource=id)
+    assert (described["min_version"], described["max_version"], described["latest"]) == (1, 2, f"id:{second}")
+
+
+@pytest.mark.parametrize("path", ["/0", "/2", f"/{uuid.UUID(int=7)}", "/99999999999999999999999"])
+def test_patch_that_is_not_there_is_not_found(delta, path):
+    name, _ = delta.create()
+    delta.append(name, patch(new_id()))
+
+    assert delta.client.get(f"{BASE}/{name}{path}").status_code == 404
+
+
+def test_log_that_is_not_there_is_not_found(delta):
+    assert delta.client.get(f"{BASE}/no-such-log/1").status_code == 404
+    assert delta.append("no-such-log", patch(new_id())).status_code == 404
+    assert delta.append(str(uuid.UUID(int=7)), patch(new_id())).status_code == 404
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE"])
+def test_other_methods_are_not_allowed(delta, method):
+    name, _ = delta.create()
+
+    assert delta.client.request(method, f"{BASE}/{name}").status_code == 405
+
+
+def test_paths_that_say_nothing_are_refused(delta):
+    name, _ = delta.create()
+
+    assert delta.client.get(f"{BASE}/{name}").status_code == 400
+    assert delta.client.get(f"{BASE}/{name}/patch/1").status_code == 400
+    assert delta.client.options(f"{BASE}/{name}").headers["Allow"]
+
+
+def test_append_by_patch_method_and_below_a_word(delta):
+    name, _ = delta.create()
+    first, second = new_id(), new_id()
+
+    assert delta.client.patch(f"{BASE}/{name}", content=patch(first)).json()["version"] == 1
+    answer = delta.client.post(f"{BASE}/{name}/patch", content=patch(second, first))
+    assert answer.json()["version"] == 2
+
+
+def test_head_is_answered_again(delta):
+    name, _ = delta.create()
+    first, second = new_id(), new_id()
+    delta.append(name, patch(first))
+    delta.append(name, patch(second, first))
+
+    again = delta.append(name, patch(second, first))
+
+    assert (again.status_code, again.json()["version"]) == (200, 2)
+
+
+def test_id_of_another_patch_is_refused_and_history_stays(delta):
+    name, _ = delta.create()
+    first, second = new_id(), new_id()
+    delta.append(name, patch(first))
+    delta.append(name, patch(second, first))
+    before = delta.client.get(f"{BASE}/{name}/1").text
+
+    reused = delta.append(name, patch(first, second, 'TX .\nA <http://e/other> <http://e/p> "x" .\nTC .\n'))
+
+    assert reused.status_code == 409
+    assert delta.client.get(f"{BASE}/{name}/1").text == before
+
+
+@pytest.mark.parametrize("prev", ["missing", "another", "on an empty log"])
+def test_conflict_names_the_log_as_it_is(delta, prev):
+    name, id = delta.create()
+    first = new_id()
+    if prev != "on an empty log":
+        delta.append(name, patch(first))
+
+    answer = delta.append(name, patch(new_id(), None if prev == "missing" else new_id()))
+
+    assert answer.status_code == 400
+    assert answer.headers["Content-Type"] == "application/json"
+    assert answer.json() == {"error": "patch-conflict", "log_info": delta.asked("describe_log", datasource=id)}
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"Content-Type": "text/plain"},
+        {"Content-Type": "application/json"},
+        {"Content-Type": "application/x-www-form-urlencoded"},
+        {"Content-Type": "application/rdf-patch; charset=utf-8"},
+    ],
+)
+def test_body_is_read_as_text_whatever_it_is_called(delta, headers):
+    name, _ = delta.create()
+
+    assert delta.append(name, patch(new_id()), headers=headers).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        'A <http://e/s> <http://e/p> "no transaction" .\n',
+        'TX .\nA <http://e/s> <http://e/p> "aborted" .\nTA .\n',
+        'TX .\nA <http://e/s> <http://e/p> "1" .\nTC .\nTX .\nD <http://e/s> <http://e/p> "1" .\nTC .\n',
+        'TX .\r\nA <http://e/s> <http://e/p> "crlf" .\r\nTC .\r\n',
+        'TX .\nA << <http://e/s> <http://e/p> _:b >> <http://e/q> "star" .\nTC .\n',
+        'TX .\nPA "e" <http://e/> .\nA e:s e:p "prefixed" .\nTC .\n',
+    ],
+)
+def test_bodies_that_clients_send_are_taken(delta, rows):
+    name, _ = delta.create()
+
+    answer = delta.append(name, patch(new_id(), None, rows))
+
+    assert answer.status_code == 200, answer.text
+
+
+@pytest.mark.parametrize("form", ["<uuid:{}>", "<urn:uuid:{}>", '"{}"', '"id:{}"'])
+def test_ids_are_read_in_all_their_forms(delta, form):
+    name, id = delta.create()
+    wanted = new_id()
+
+    delta.append(name, f"\n\n# a patch\nH id {form.format(wanted)} .\nTX .\nTC .\n")
+
+    assert delta.asked("describe_log", datasource=id)["latest"] == f"id:{wanted}"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"TX .\nTC .\n",
+        b"H id <uuid:none> .\nTX .\nTC .\n",
+        b"H id <uuid:%b> .\nTX .\nA <s <p> .\n" % b"0b7f4f5e-8a3b-4c57-9d7a-1f0d5f1b2a01",
+    ],
+)
+def test_body_that_is_no_patch_is_refused_and_leaves_nothing(delta, body):
+    name, id = delta.create()
+
+    assert delta.append(name, body).status_code == 400
+    assert delta.asked("describe_log", datasource=id)["max_version"] == 0
+
+
+def test_syntax_error_names_its_line(delta):
+    name, _ = delta.create()
+
+    answer = delta.append(name, patch(new_id(), None, "TX .\nA <http://e/s> <http://e/p> .\nTC .\n"))
+
+    assert (answer.status_code, answer.json()["line"]) == (400, 3)
+
+
+def test_upgrade_to_another_protocol_is_passed_over_and_the_body_read(delta):
+    upgrade = {"Connection": "Upgrade, HTTP2-Settings", "Upgrade": "h2c", "HTTP2-Settings": "AAEAAEAAAAIAAAAAAAMAAAAA"}
+    body = b'{"opid": "", "operation": "ping", "arg": {}}'
+
+    answer = delta.client.post(f"{BASE}/$/rpc", content=body, headers=JSON | upgrade)
+
+    assert answer.status_code == 200
+
+
+def test_chunked_body_is_read(delta):
+    name, _ = delta.create()
+    text = patch(new_id()).encode()
+
+    answer = delta.client.post(f"{BASE}/{name}", content=iter([text[:20], text[20:]]))
+
+    assert answer.json()["version"] == 1
+
+
+def test_same_logs_are_behind_both_doors(delta):
+    name, _ = delta.create()
+    first = new_id()
+    delta.append(name, patch(first))
+
+    native = delta.client.get(f"/logs/{name}").json()
+
+    assert native["head"]["id"] == first
+    appended = delta.client.post(
+        f"/logs/{name}/patches",
+        content="TX .\nA <http://e/n> <http://e/p> <http://e/o> .\nTC .\n",
+        headers={"Content-Type": "application/rdf-patch"},
+    ).json()
+    assert f"H prev <urn:uuid:{first}> .\n" in delta.client.get(f"{BASE}/{name}/{appended['id']}").text
+
+
+def test_copy_has_the_same_patches(delta):
+    name, id = delta.create()
+    first, second = new_id(), new_id()
+    delta.append(name, patch(first))
+    delta.append(name, patch(second, first))
+    other = f"{name}-copy"
+
+    copied = delta.asked("copy_datasource", datasource=id, src=name, dst=other)["id"]
+
+    assert copied != id
+    assert delta.client.get(f"{BASE}/{other}/2").text == delta.client.get(f"{BASE}/{name}/2").text
+    assert delta.asked("describe_datasource", name=other)["uri"].startswith(f"delta:{name}_2")
+    assert delta.call("copy_datasource", datasource=id, src=name, dst=other).status_code == 400
+    assert delta.call("copy_datasource", datasource=id, src=other, dst=f"{name}-2").status_code == 400
+
+
+def test_renamed_data_source_has_its_patches_and_a_new_id(delta):
+    name, id = delta.create()
+    first = new_id()
+    delta.append(name, patch(first))
+
+    renamed = delta.asked("rename_datasource", datasource=id, src=name, dst=f"{name}-new")["id"]
+
+    assert delta.asked("describe_datasource", name=name) == {}
+    assert delta.asked("describe_log", datasource=renamed)["latest"] == f"id:{first}"
+
+
+def test_lock_is_held_by_one(delta):
+    _, id = delta.create()
+
+    ref = delta.asked("lock", datasource=id)["lock-ref"]
+
+    assert delta.asked("lock", datasource=id) == {"lock-ref": None}
+    assert delta.asked("lock-read", datasource=id) == {"lock-ref": ref, "lock-ticks": 1}
+    assert delta.asked("unlock", datasource=id, **{"lock-ref": new_id()}) == {}
+    assert delta.asked("lock-read", datasource=id)["lock-ref"] == ref
+    assert delta.asked("unlock", datasource=id, **{"lock-ref": ref}) == {}
+    assert delta.asked("lock-read", datasource=id) == {}
+
+
+def test_lock_ticks_when_it_is_refreshed(delta):
+    _, id = delta.create()
+    ref = delta.asked("lock", datasource=id)["lock-ref"]
+    mine, lost = {"datasource": id, "lock-ref": ref}, {"datasource": id, "lock-ref": new_id()}
+
+    assert delta.asked("lock-refresh", array=[mine, lost]) == {"array": [lost]}
+
+    assert delta.asked("lock-read", datasource=id)["lock-ticks"] == 2
+
+
+def test_lock_is_grabbed_from_its_holder_by_ref(delta):
+    _, id = delta.create()
+    ref = delta.asked("lock", datasource=id)["lock-ref"]
+
+    assert delta.asked("lock-grab", datasource=id, **{"lock-ref": new_id()}) == {"lock-ref": None}
+    taken = delta.asked("lock-grab", datasource=id, **{"lock-ref": ref})["lock-ref"]
+
+    assert taken not in (None, ref)
+    assert delta.asked("lock-read", datasource=id)["lock-ref"] == taken
+
+
+def test_lock_binds_nobody(delta):
+    name, id = delta.create()
+    delta.asked("lock", datasource=id)
+
+    assert delta.append(name, patch(new_id())).status_code == 200
+
+
+def test_port_of_its_own_has_the_api_at_its_root(start):
+    import httpx
+
+    service = start(rdf_delta_port=0)
+    deadline = time.monotonic() + 10
+    while (found := re.search(r"RDF Delta's API is at (http://[0-9.:]+)", service.log_text)) is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    with httpx.Client(base_url=found[1]) as client:
+        delta = Delta(client, "")
+        name, id = delta.create()
+        first = new_id()
+
+        created = delta.append(name, patch(first))
+
+        assert created.json() == {"version": 1, "location": f"/{name}?version=1"}
+        assert client.get(created.headers["Location"]).text.startswith(f"H id <urn:uuid:{first}>")
+        assert client.get("/").json().keys() == {"value"}
+        assert delta.asked("describe_log", datasource=id)["max_version"] == 1
+    assert service.client.get(f"/logs/{name}").json()["head"]["version"] == 1

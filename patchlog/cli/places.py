@@ -21,7 +21,7 @@ from typing import Any, Final, NoReturn, TypeVar
 import click
 
 from patchlog.cli.files import STANDARD, file_name, reading
-from patchlog.cli.outcome import Session, label, naming
+from patchlog.cli.outcome import Session, about, label
 from patchlog.errors import UsageError
 from patchlog.formats import JELLY_PATCH, RDF_PATCH, choose_format
 from patchlog.log.contract import PatchLog
@@ -89,7 +89,8 @@ def reading_log(place: Place, session: Session, *, grows: bool = False) -> Itera
     if place.file is None:
         log_name(place)
     elif not Path(place.file).is_file():
-        yield _stream(place.file, session)
+        with about(place.file):
+            yield _stream(place.file, session)
         return
     else:
         session.progress.expect(Path(place.file).stat().st_size)
@@ -168,7 +169,7 @@ def _stream(path: str, session: Session) -> StreamPatchLog:
     chosen = choose_format(None, file_name(path), (JELLY_PATCH, RDF_PATCH), default=default)
     return StreamPatchLog(
         label(path),
-        lambda: naming(path, reading(path, session)),
+        lambda: reading(path, session),
         "jelly-patch" if chosen is JELLY_PATCH else "rdf-patch",
     )
 

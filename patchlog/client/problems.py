@@ -72,6 +72,8 @@ def error_of(response: httpx.Response, asked: Mapping[str, Any]) -> errors.Patch
         return errors.StorageError(detail, is_transient=response.status_code in _LATER)
     if response.status_code in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
         return errors.UsageError(f"{detail} (the key is taken from PATCHLOG_TOKEN, or the argument `token`)")
+    if response.status_code == HTTPStatus.NOT_FOUND:
+        return errors.UsageError(f"{response.request.url}: {detail}. Is this the URL of a patchlog service?")
     return errors.UsageError(detail)
 
 
@@ -105,4 +107,4 @@ def _without_document(response: httpx.Response) -> errors.PatchLogError:
     said = f"{response.request.url} answered {response.status_code} {response.reason_phrase}"
     if response.is_server_error or response.status_code in _LATER:
         return errors.StorageError(said, is_transient=response.status_code in _LATER)
-    return errors.UsageError(f"{said}: is this the URL of a patchlog service?")
+    return errors.UsageError(f"{said}. Is this the URL of a patchlog service?")

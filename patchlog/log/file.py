@@ -182,19 +182,24 @@ class FilePatchLog:
 
     def check_whole(self) -> None:
         """Raise what the codec says of a file that ends inside a patch."""
-        with self._known() as (index, _, _):
+        with self._known() as (index, _, _), self._naming():
             if index.cut_off is not None:
                 raise index.cut_off.reason
 
-    def truncate_before(self, version: int) -> LogDescription:
+    def truncate_before(self, version: int | None = None, *, force: bool = False) -> NoReturn:
         """A file keeps all of its patches."""
-        del version
+        del version, force
         self._refuse("keeps all of its patches: push them to a database to forget old ones")
 
     @property
     def consumers(self) -> NoReturn:
         """A file has no place for positions."""
         self._refuse("is a file, which keeps no consumers: that takes a database or a service")
+
+    @property
+    def snapshots(self) -> NoReturn:
+        """A file has no place for snapshots."""
+        self._refuse("is a file, which keeps no snapshots: that takes a database or a service")
 
     def wait_for(self, version: int, timeout_seconds: float) -> Head:
         """Return the head once it has reached a version, or as it is when the time is up."""

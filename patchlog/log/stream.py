@@ -99,14 +99,19 @@ class StreamPatchLog:
         del chunks, format, expected_head
         self._refuse()
 
-    def truncate_before(self, version: int) -> LogDescription:
+    def truncate_before(self, version: int | None = None, *, force: bool = False) -> NoReturn:
         """Nothing can be taken away from a stream."""
-        del version
+        del version, force
         self._refuse()
 
     @property
     def consumers(self) -> NoReturn:
         """A stream has no place for positions."""
+        self._refuse()
+
+    @property
+    def snapshots(self) -> NoReturn:
+        """A stream has no place for snapshots."""
         self._refuse()
 
     def _read(self, after: int, last: int) -> Iterator[LoggedPatch]:

@@ -2,20 +2,24 @@
 
 All tails of a log share one **feed**, which reads each new patch once. It holds the newest patches, up to a limit; who
 has fallen behind them reads from the store. So an idle tail costs a timer, a thousand of them one read a patch, and a
-slow one nothing but its place.
+slow one its place and what is on its way to it: the feed waits for nobody.
 
     store, some thread ──announce──▶ Tails ──wake──▶ Feed ──new patches──▶ tails
+                 head versions ──poll──┘
 
-A feed lives as long as it has tails. It ends when its log does, and all end when the service stops.
+A feed lives as long as it has tails. It ends when its log does, and all end when the service stops. What nobody
+announces, as another process on the same SQLite, is found by one query a second for all feeds together.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
+from itertools import islice
 from typing import Final, Protocol, TypeVar
 
 from api.outgoing import Piece, cut
@@ -26,9 +30,11 @@ from patchlog.log.wakeups import Wakeups
 
 __all__ = ["Feed", "LocalLogStore", "Run", "Tails"]
 
-_HELD_BYTES: Final = 4 << 20
-_LARGE_BYTES: Final = 1 << 20
+_HELD_BYTES: Final = 1 << 20
+_LARGE_BYTES: Final = 256 << 10
 """A patch of more bytes is not held; each tail reads it for itself."""
+_SENT_BYTES: Final = 64 << 10
+"""About what a tail has in memory while its client does not read."""
 _READ_AT_ONCE: Final = 256
 
 _Result = TypeVar("_Result")
@@ -51,6 +57,9 @@ class LocalLogStore(LogStore, Protocol):
     def listen(self) -> None:
         """Hear of appends by other processes from now on."""
 
+    def head_versions(self, names: Collection[str]) -> Mapping[str, int]:
+        """The version of the head of each of these logs that is there."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Held:
@@ -71,6 +80,7 @@ class Tails:
         self._feeds: dict[str, Feed] = {}
         self._is_stopped = False
         self.open = 0
+        self._poll = self._loop.create_task(self._look_for_what_nobody_says())
         store.wakeups.subscribe(self.hear)
 
     @contextmanager
@@ -79,7 +89,7 @@ class Tails:
         feed = self._feeds.get(log.name)
         if feed is None or feed.has_ended:
             self._store.listen()
-            feed = self._feeds[log.name] = Feed(log, head, self._run, self._poll_seconds)
+            feed = self._feeds[log.name] = Feed(log, head, self._run)
             if self._is_stopped:
                 feed.end()
         self.open += 1
@@ -103,9 +113,20 @@ class Tails:
     def stop(self) -> None:
         """End all feeds, and those that are still to come."""
         self._is_stopped = True
+        self._loop.call_soon_threadsafe(self._poll.cancel)
         self._store.wakeups.unsubscribe(self.hear)
         for feed in self._feeds.values():
             feed.end()
+
+    async def _look_for_what_nobody_says(self) -> None:
+        while True:
+            await asyncio.sleep(self._poll_seconds)
+            if feeds := dict(self._feeds):
+                with suppress(StorageError):  # heartbeats go on while the database is away
+                    versions = await self._run(partial(self._store.head_versions, feeds.keys()))
+                    for name, feed in feeds.items():
+                        if versions.get(name) != feed.version:
+                            feed.wake()
 
     def _wake(self, name: str) -> None:
         for feed in self._feeds.values() if not name else filter(None, [self._feeds.get(name)]):
@@ -115,7 +136,7 @@ class Tails:
 class Feed:
     """The newest patches of one log."""
 
-    def __init__(self, log: PatchLog, head: Head, run: Run, poll_seconds: float) -> None:
+    def __init__(self, log: PatchLog, head: Head, run: Run) -> None:
         self.tails = 0
         self.version = head.version
         """The newest patch that it knows."""
@@ -123,7 +144,6 @@ class Feed:
         self._log = log
         self._run = run
         self._last_id = head.id
-        self._poll_seconds = poll_seconds
         self._held: deque[_Held] = deque()
         self._held_bytes = 0
         self._woken = asyncio.Event()
@@ -166,33 +186,36 @@ class Feed:
 
     async def _between(self, after: int) -> AsyncIterator[list[Piece]]:
         """Some of the patches behind a version, up to the newest."""
-        held = [patch for patch in self._held if patch.version > after] if self._holds(after + 1) else []
-        ready: list[Piece] = []
-        for patch in held:
-            if patch.data is None:
-                break
-            ready.append(Piece(patch.version, patch.data, ends_patch=True))
-        if ready:
+        if ready := self._ready(after):
             yield ready
             return
-        until = held[0].version if held else self.version
-        patches = await self._run(lambda: cut(self._log.read(after, until=until)))
-        while pieces := await self._run(lambda: next(patches, [])):
+        patches = await self._run(lambda: cut(self._log.read(after, limit=_READ_AT_ONCE), _SENT_BYTES))
+        while pieces := await self._run(partial(_next_of, patches)):
+            if pieces[-1].ends_patch:
+                patches = iter(())  # what was read ahead is not to wait in memory for a client that does not read
             yield pieces
 
-    def _holds(self, version: int) -> bool:
-        return bool(self._held) and self._held[0].version <= version
+    def _ready(self, after: int) -> list[Piece]:
+        """Some of the patches behind a version, as far as they are held."""
+        ready: list[Piece] = []
+        if not self._held or self._held[0].version > after + 1:
+            return ready
+        size = 0
+        for patch in islice(self._held, after + 1 - self._held[0].version, None):
+            if patch.data is None or size > _SENT_BYTES:
+                break
+            ready.append(Piece(patch.version, patch.data, ends_patch=True))
+            size += len(patch.data)
+        return ready
 
     async def _follow(self) -> None:
         try:
             while True:
                 self._woken.clear()
-                with suppress(StorageError):  # heartbeats go on while the database is away
+                with suppress(StorageError):  # the poll wakes us again
                     while await self._read_some():
                         pass
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(self._poll_seconds):
-                        await self._woken.wait()
+                await self._woken.wait()
         except (LogNotFound, PositionGone):
             self.end()
 
@@ -229,6 +252,10 @@ class Feed:
                 break
         self._last_id = last_id
         return new
+
+
+def _next_of(patches: Iterator[list[Piece]]) -> list[Piece]:
+    return next(patches, [])
 
 
 def _small(logged: LoggedPatch) -> bytes | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from threading import RLock
@@ -100,6 +100,11 @@ class MemoryLogStore:
             self.found(name)
             del self._logs[name]
         self.wakeups.announce(name)
+
+    def head_versions(self, names: Collection[str]) -> Mapping[str, int]:
+        """The version of the head of each of these logs that is there."""
+        with self.lock:
+            return {name: self._logs[name].head.version for name in names if name in self._logs}
 
     def listen(self) -> None:
         """No other process appends."""

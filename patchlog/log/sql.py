@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from threading import Lock
 from typing import Final
@@ -55,7 +55,9 @@ from patchlog.log.writer import Job, Writer
 __all__ = ["SqlLogStore", "SqlPatchLog"]
 
 _LOG_BY_NAME: Final = select(LOG).where(LOG.c.name == bindparam("wanted"))
+_HEAD_VERSIONS: Final = select(LOG.c.name, LOG.c.head_version).where(LOG.c.name.in_(bindparam("names", expanding=True)))
 
+_MOST_NAMES: Final = 1000
 _MOST_LOGS: Final = 1 << 31
 _POLL_SECONDS: Final = 1.0
 """How long another process can change a log without being heard of: SQLite tells nobody, and a listener may be down."""
@@ -134,6 +136,16 @@ class SqlLogStore:
         if self._listener is not None:
             self._listener.close()
         self.database.close()
+
+    def head_versions(self, names: Collection[str]) -> Mapping[str, int]:
+        """The version of the head of each of these logs that is there."""
+        found: dict[str, int] = {}
+        wanted = sorted(names)
+        for start in range(0, len(wanted), _MOST_NAMES):
+            with self.database.reading() as connection:
+                rows = connection.execute(_HEAD_VERSIONS, {"names": wanted[start : start + _MOST_NAMES]})
+                found |= {row.name: row.head_version for row in rows}
+        return found
 
     def listen(self) -> None:
         """Hear of appends by other processes from now on."""

@@ -11,12 +11,12 @@ from typing import Final
 
 from rdflib.graph import Graph
 
-from patchlog.effect import effect
+from patchlog.effect import Effect, effect
 from patchlog.model import Operation, Punctuation
 from patchlog.rdflib_hook.target import Target, check_prefix
 from patchlog.rdflib_hook.terms import TermBuilder
 
-__all__ = ["apply_patches"]
+__all__ = ["apply_patches", "take_effect"]
 
 BATCH: Final = 1 << 15
 
@@ -27,15 +27,15 @@ def apply_patches(operations: Iterable[Operation], graph: Graph) -> None:
     patch: list[Operation] = []
     for operation in operations:
         if isinstance(operation, Punctuation):
-            _apply(patch, target, builder)
+            take_effect(effect(patch), target, builder)
             patch.clear()
         else:
             patch.append(operation)
-    _apply(patch, target, builder)
+    take_effect(effect(patch), target, builder)
 
 
-def _apply(patch: list[Operation], target: Target, builder: TermBuilder) -> None:
-    changes = effect(patch)
+def take_effect(changes: Effect, target: Target, builder: TermBuilder) -> None:
+    """Change a store. Terms that rdflib does not have raise UsageError before anything is changed."""
     deletes, adds = builder.statements(changes.deletes), builder.statements(changes.adds)
     # rdflib has one set of prefixes for all graphs of a store.
     namespaces = [(name, None if iri is None else builder.term(iri)) for (_, name), iri in changes.namespaces.items()]

@@ -1,0 +1,84 @@
+"""Requests to an RDF store over HTTP: what goes wrong comes out as our errors, and says what the store has said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from http import HTTPStatus
+from typing import Final
+
+import httpx
+
+from patchlog.errors import StorageError, UsageError
+from patchlog.followers.positions import GRAPH, PREDICATE
+
+__all__ = ["Endpoint", "sibling"]
+
+_CONNECT_SECONDS: Final = 10.0
+_ANSWER_SECONDS: Final = 600.0
+"""A store may take its time for a large update."""
+_SHOWN: Final = 300
+_TRANSIENT: Final = frozenset(
+    {HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.GATEWAY_TIMEOUT}
+)
+
+
+class Endpoint:
+    """One URL of a store. A user and a password in the URL are sent as basic authentication."""
+
+    def __init__(self, url: str) -> None:
+        self.url: Final = url
+        timeout = httpx.Timeout(_ANSWER_SECONDS, connect=_CONNECT_SECONDS)
+        self._client = httpx.Client(timeout=timeout, follow_redirects=True)
+
+    def ask(
+        self,
+        method: str,
+        *,
+        content: bytes | Iterable[bytes] | None = None,
+        params: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+        missing_ok: bool = False,
+    ) -> httpx.Response:
+        """Make a request once and read the answer; what is not there is an answer where that is said."""
+        try:
+            response = self._client.request(method, self.url, content=content, params=params, headers=headers)
+        except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
+            raise UsageError(f"{self.url!r} is not the URL of a store: {error}") from error
+        except httpx.HTTPError as error:
+            raise StorageError(f"{self.url}: {str(error) or type(error).__name__}", is_transient=True) from error
+        if response.is_success or (missing_ok and response.status_code == HTTPStatus.NOT_FOUND):
+            return response
+        said = " ".join(response.text.split())[:_SHOWN]
+        message = f"{self.url} answered {response.status_code} to {method}: {said or response.reason_phrase}"
+        if response.status_code in _TRANSIENT:
+            raise StorageError(message, is_transient=True)
+        raise UsageError(message)
+
+    def position(self, log_id: str) -> int | None:
+        """Ask the store, whose queries are answered at this URL, for the position of a log."""
+        query = (
+            f"SELECT ?version WHERE {{ GRAPH <{GRAPH}> {{ <urn:uuid:{log_id}> <{PREDICATE}> ?version }} }} "
+            "ORDER BY DESC(?version) LIMIT 1"
+        )
+        answer = self.ask(
+            "POST",
+            content=query.encode(),
+            headers={"Content-Type": "application/sparql-query", "Accept": "application/sparql-results+json"},
+        )
+        try:
+            rows = answer.json()["results"]["bindings"]
+            return int(rows[0]["version"]["value"]) if rows else None
+        except (ValueError, KeyError, TypeError) as error:
+            raise UsageError(
+                f"{self.url} did not answer a SPARQL query with JSON: is it the URL for queries?"
+            ) from error
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+
+def sibling(url: str, own: str, other: str) -> str:
+    """The URL that differs in its last word: `…/update` and `…/query`."""
+    base, slash, last = url.partition("?")[0].rpartition("/")
+    return f"{base}{slash}{other}" if last == own else url

@@ -1,0 +1,56 @@
+"""What a follower takes of the changes: all, or those of some graphs, subjects and predicates."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+
+from patchlog.effect import Effect, NamespaceKey
+from patchlog.model import Quad, Term
+
+__all__ = ["EVERYTHING", "Selection"]
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Quads whose graph, subject and predicate are among these; where there are none of a kind, any will do."""
+
+    graphs: Collection[Term] = ()
+    subjects: Collection[Term] = ()
+    predicates: Collection[Term] = ()
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether nothing is left out."""
+        return not (self.graphs or self.subjects or self.predicates)
+
+    def takes(self, quad: Quad) -> bool:
+        """Whether the quad is among them."""
+        subject, predicate, _, graph = quad
+        return (
+            (not self.graphs or graph in self.graphs)
+            and (not self.subjects or subject in self.subjects)
+            and (not self.predicates or predicate in self.predicates)
+        )
+
+    def takes_namespace(self, key: NamespaceKey) -> bool:
+        """Whether the namespace is: those of a graph go with it, and those of the default graph with everything."""
+        graph, _ = key
+        return not (self.graphs and graph) or graph in self.graphs
+
+    def of_quads(self, quads: Iterable[Quad]) -> Iterator[Quad]:
+        """Those of the quads that are among them."""
+        return iter(quads) if self.is_everything else filter(self.takes, quads)
+
+    def of_effect(self, effect: Effect) -> Effect:
+        """The part of an effect that is about them: a valid, smaller effect."""
+        if self.is_everything:
+            return effect
+        return Effect(
+            frozenset(filter(self.takes, effect.adds)),
+            frozenset(filter(self.takes, effect.deletes)),
+            {key: iri for key, iri in effect.namespaces.items() if self.takes_namespace(key)},
+        )
+
+
+EVERYTHING = Selection()

@@ -1,0 +1,288 @@
+"""Followers into real stores over HTTP: Apache Jena Fuseki, and Oxigraph by the SPARQL protocol."""
+
+import os
+import shutil
+import socket
+import subprocess
+import time
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from urllib.parse import urlsplit
+
+import httpx
+import pyoxigraph
+import pytest
+from rdflib import Dataset
+
+from patchlog.errors import StorageError, UsageError
+from patchlog.followers.follow import follow
+from patchlog.followers.skolem import deskolemised
+from patchlog.log.stores import open_store
+from patchlog.rdflib_hook.contents import statements_of
+from patchlog.rdflib_hook.terms import TermFormatter
+
+FUSEKI = "org.apache.jena:jena-fuseki-server:5.6.0"
+CACHE = Path(__file__).parents[2] / ".cache" / "fuseki"
+CONFIGURATION = """
+PREFIX fuseki: <http://jena.apache.org/fuseki#>
+PREFIX ja: <http://jena.hpl.hp.com/2005/11/Assembler#>
+[] a fuseki:Server .
+<#service> a fuseki:Service ; fuseki:name "ds" ; fuseki:dataset [ a ja:MemoryDataset ] ;
+  fuseki:endpoint [ fuseki:operation fuseki:query ; fuseki:name "query" ] ,
+                  [ fuseki:operation fuseki:update ; fuseki:name "update" ] ,
+                  [ fuseki:operation fuseki:gsp-rw ; fuseki:name "data" ] ,
+                  [ fuseki:operation fuseki:patch ; fuseki:name "patch" ] .
+"""
+ALL = "SELECT ?s ?p ?o ?g { { ?s ?p ?o } UNION { GRAPH ?g { ?s ?p ?o } } }"
+POSITIONS = "urn:patchlog:positions"
+
+PATCHES = (
+    (
+        'TX .\nPA "e" <http://e/> .\nA <http://e/s> <http://e/p> "1" .\n'
+        'A _:b <http://e/p> "01"^^<http://e/n> <http://e/g> .\nTC .\n'
+    ),
+    'TX .\nD <http://e/s> <http://e/p> "1" .\nA <http://e/s> <http://e/p> "q\\"\\n\\\\ü"@en .\nTC .\n',
+    'TX .\nA <http://e/s> <http://e/q> "never" .\nTA .\n',
+    (
+        "TX .\nA <http://e/t> <http://e/p> _:b <http://e/g> .\n"
+        'D _:b <http://e/p> "01"^^<http://e/n> <http://e/g> .\nTC .\n'
+    ),
+)
+
+
+class Store:
+    """A store over HTTP: where to send what, and how to see all that it has."""
+
+    def __init__(self, base):
+        self.base = base
+        self.client = httpx.Client(timeout=30)
+
+    def quads(self):
+        answer = self.client.post(
+            f"{self.base}/query",
+            content=ALL,
+            headers={"Content-Type": "application/sparql-query", "Accept": "application/sparql-results+json"},
+        )
+        rows = answer.raise_for_status().json()["results"]["bindings"]
+        return {
+            tuple(_term(row[name]) if name in row else "" for name in "spog")
+            for row in rows
+            if row.get("g", {}).get("value") != POSITIONS
+        }
+
+    def clear(self):
+        self.client.post(
+            f"{self.base}/update", content="DROP ALL", headers={"Content-Type": "application/sparql-update"}
+        ).raise_for_status()
+
+
+def _term(value):
+    from patchlog import blank_node_term, iri_term, literal_term
+
+    if value["type"] == "uri":
+        return deskolemised(iri_term(value["value"]))
+    if value["type"] == "bnode":
+        return blank_node_term(value["value"])
+    return literal_term(value["value"], language=value.get("xml:lang"), datatype=value.get("datatype"))
+
+
+@pytest.fixture(scope="module")
+def fuseki(tmp_path_factory):
+    jar = _fuseki_jar()
+    folder = tmp_path_factory.mktemp("fuseki")
+    (folder / "config.ttl").write_text(CONFIGURATION)
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(
+            ["java", "-jar", str(jar), "--localhost", "--port", str(port), "--config", "config.ttl"],
+            cwd=folder,
+            stdout=log,
+            stderr=log,
+        )
+    try:
+        store = Store(f"http://127.0.0.1:{port}/ds")
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                store.quads()
+                break
+            except httpx.HTTPError:
+                assert process.poll() is None, (folder / "log").read_text()
+                assert time.monotonic() < deadline, (folder / "log").read_text()
+                time.sleep(0.2)
+        yield store
+        store.client.close()
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _fuseki_jar():
+    name = "-".join(FUSEKI.split(":")[1:]) + ".jar"
+    jar = CACHE / name
+    if not jar.exists():
+        missing = [program for program in ("java", "mvn") if shutil.which(program) is None]
+        fetched = missing or subprocess.run(
+            ["mvn", "-B", "-q", "dependency:copy", f"-Dartifact={FUSEKI}", f"-DoutputDirectory={CACHE}"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if not jar.exists():
+            reason = f"no Fuseki here: {missing or fetched.stdout}"
+            (pytest.fail if os.environ.get("CI") else pytest.skip)(reason)
+    return jar
+
+
+class OxigraphHandler(BaseHTTPRequestHandler):
+    """The SPARQL protocol, as much of it as a client uses, before a real Oxigraph."""
+
+    def do_POST(self):
+        text = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        body, status = b"", 200
+        try:
+            if urlsplit(self.path).path == "/update":
+                self.server.updates += 1
+                self.server.store.update(text)
+            else:
+                found = self.server.store.query(text)
+                body = found.serialize(format=pyoxigraph.QueryResultsFormat.JSON)
+        except (SyntaxError, ValueError) as error:
+            body, status = str(error).encode(), 400
+        self.send_response(status)
+        self.send_header("Content-Type", "application/sparql-results+json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+@contextmanager
+def serving_oxigraph():
+    server = ThreadingHTTPServer(("127.0.0.1", 0), OxigraphHandler)
+    server.store, server.updates = pyoxigraph.Store(), 0
+    thread = Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@pytest.fixture
+def oxigraph():
+    with serving_oxigraph() as server:
+        store = Store(f"http://127.0.0.1:{server.server_port}")
+        store.server = server
+        yield store
+        store.client.close()
+        store.client.close()
+
+
+@pytest.fixture
+def log():
+    store = open_store("memory:")
+    store.create("people")
+    log = store.log("people")
+    for patch in PATCHES:
+        push(log, patch)
+    yield log
+    store.close()
+
+
+def push(log, text):
+    log.append([text.encode()], format="rdf-patch")
+
+
+def expected(log):
+    dataset = Dataset()
+    follow(log, into=dataset)
+    quads = map(TermFormatter().statement, statements_of(dataset))
+    return {quad if len(quad) == 4 else (*quad, "") for quad in quads}
+
+
+def without_labels(quads):
+    return {tuple("_:" if term.startswith("_:") else term for term in quad) for quad in quads}
+
+
+@pytest.mark.parametrize("prefix", ["", "sparql:"])
+def test_oxigraph_has_what_the_log_says(log, oxigraph, prefix):
+    follower = follow(log, into=f"{prefix}{oxigraph.base}/update")
+
+    assert follower.position == 4
+    assert oxigraph.quads() == expected(log)
+    follower.close()
+
+
+def test_position_is_in_the_store(log, oxigraph):
+    follow(log, into=f"{oxigraph.base}/update", until=2).close()
+    oxigraph.server.updates = 0
+
+    follow(log, into=f"{oxigraph.base}/update").close()
+
+    assert oxigraph.server.updates == 2
+    assert oxigraph.quads() == expected(log)
+
+
+def test_large_patch_takes_several_requests_and_ends_whole(log, oxigraph):
+    adds = "".join(f"A <http://e/s{number}> <http://e/p> _:b{number % 7} .\n" for number in range(12_000))
+    push(log, f"TX .\n{adds}TC .\n")
+
+    follow(log, into=f"{oxigraph.base}/update").close()
+
+    assert oxigraph.server.updates > 6
+    assert oxigraph.quads() == expected(log)
+
+
+def test_generalized_statement_names_its_version(log, oxigraph):
+    push(log, 'TX .\nA "literal" <http://e/p> "x" .\nTC .\n')
+
+    with pytest.raises(UsageError, match=r"version 5: .*generalized"):
+        follow(log, into=f"{oxigraph.base}/update")
+
+    assert oxigraph.quads() == expected(log) - {('"literal"', "<http://e/p>", '"x"', "")}
+
+
+def test_store_that_is_away_is_a_transient_error(log):
+    with pytest.raises(StorageError) as caught:
+        follow(log, into="sparql:http://127.0.0.1:1/update")
+
+    assert caught.value.is_transient
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("door", ["update", "data", "patch"])
+def test_fuseki_has_what_the_log_says(log, fuseki, door):
+    fuseki.clear()
+
+    follow(log, into=f"{fuseki.base}/{door}", until=2).close()
+    follower = follow(log, into=f"{fuseki.base}/{door}")
+
+    found = fuseki.quads()
+    follower.close()
+    assert follower.position == 4
+    # Fuseki shows other labels in its answers than it was given by a patch; they stay the same nodes inside.
+    assert (without_labels(found) if door == "patch" else found) == (
+        without_labels(expected(log)) if door == "patch" else expected(log)
+    )
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("door", ["update", "data", "patch"])
+def test_fuseki_goes_on_from_its_position(log, fuseki, door):
+    fuseki.clear()
+    follow(log, into=f"{fuseki.base}/{door}").close()
+    push(log, "TX .\nD <http://e/t> <http://e/p> _:b <http://e/g> .\nTC .\n")
+
+    follower = follow(log, into=f"{fuseki.base}/{door}")
+
+    follower.close()
+    assert follower.position == 5
+    assert fuseki.quads() == expected(log)

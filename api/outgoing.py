@@ -35,7 +35,7 @@ class Piece(NamedTuple):
     ends_patch: bool
 
 
-def cut(patches: Iterable[LoggedPatch]) -> Iterator[list[Piece]]:
+def cut(patches: Iterable[LoggedPatch], least_bytes: int = PIECES_BYTES) -> Iterator[list[Piece]]:
     """Cut patches into lists of pieces: many small patches, or some of a large one."""
     pieces: list[Piece] = []
     size = 0
@@ -45,7 +45,7 @@ def cut(patches: Iterable[LoggedPatch]) -> Iterator[list[Piece]]:
             left -= len(chunk)
             pieces.append(Piece(logged.record.version, chunk, left == 0))
             size += len(chunk)
-            if size >= PIECES_BYTES:
+            if size >= least_bytes:
                 yield pieces
                 pieces, size = [], 0
     if pieces:

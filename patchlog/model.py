@@ -24,6 +24,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeAlias
 
+from patchlog.errors import UsageError
+
 __all__ = [
     "DEFAULT_GRAPH",
     "XSD_STRING",
@@ -44,6 +46,9 @@ __all__ = [
     "TransactionStart",
     "Triple",
     "as_quad",
+    "is_statement",
+    "not_a_statement",
+    "not_an_operation",
 ]
 
 Term: TypeAlias = str
@@ -53,6 +58,23 @@ Statement: TypeAlias = Triple | Quad
 
 DEFAULT_GRAPH: Final[Term] = ""
 XSD_STRING: Final = "http://www.w3.org/2001/XMLSchema#string"
+
+
+def not_an_operation(thing: object) -> UsageError:
+    """The error of what stands for an operation and is none."""
+    return UsageError(f"{thing} is not an operation")
+
+
+def is_statement(thing: object) -> bool:
+    """Whether it has the shape of a statement; its terms are not looked at."""
+    return isinstance(thing, tuple) and len(thing) in (3, 4)
+
+
+def not_a_statement(thing: object) -> UsageError:
+    """The error of what stands for a statement and is none."""
+    if isinstance(thing, tuple):
+        return UsageError(f"a statement has three or four terms, not {len(thing)}")
+    return UsageError("a statement is a tuple of three or four terms")
 
 
 def as_quad(statement: Statement) -> Quad:

@@ -16,10 +16,9 @@ from patchlog.arrow import ArrowStream, write_arrow
 from patchlog.codec.faces import RdfEncoderFace
 from patchlog.codec.options import Limits, LogicalType, PhysicalType, RdfOptions
 from patchlog.engine import ArrowDecoder, ArrowEncoder, Converter, RdfEncoder
-from patchlog.errors import UsageError
 from patchlog.formats import JELLY, JELLY_TEXT, NQUADS, NTRIPLES, RDF_FORMATS, Format, choose_format
 from patchlog.layouts import ReadLayout, decoder_for, told_apart
-from patchlog.model import RdfFrame, Statement, Term
+from patchlog.model import RdfFrame, Statement, Term, is_statement, not_a_statement
 from patchlog.pipes import batches, drain, first_options, send
 from patchlog.streams import Sink, Source, Write, chunks_of, name_of, writing_to
 from patchlog.syntaxes import as_frames, read_syntax, write_syntax
@@ -362,8 +361,8 @@ def _checked(frames: Iterable[RdfFrame]) -> Iterator[RdfFrame]:
     known: set[Term] = set()
     for frame in frames:
         for statement in frame.statements:
-            if len(statement) not in (3, 4):
-                raise UsageError(f"a statement has three or four terms, not {len(statement)}")
+            if not is_statement(statement):
+                raise not_a_statement(statement)
             for term in statement if statement[-1] else statement[:3]:
                 if term not in known:
                     parse_term(term)

@@ -29,17 +29,19 @@ class TransactionOrder:
         match operation:
             case TransactionStart():
                 self.start()
-            case TransactionCommit() | TransactionAbort():
+            case TransactionCommit():
                 self.end()
+            case TransactionAbort():
+                self.end(is_abort=True)
 
     def start(self) -> None:
         """Take note of a `TX`."""
         if self.is_open:
-            raise TransactionError("a transaction starts inside another one")
+            raise TransactionError("a transaction starts inside a transaction; end the first one before")
         self.is_open = True
 
-    def end(self) -> None:
+    def end(self, *, is_abort: bool = False) -> None:
         """Take note of a `TC` or `TA`."""
         if not self.is_open:
-            raise TransactionError("a transaction ends that was not started")
+            raise TransactionError(f"a transaction is {'aborted' if is_abort else 'committed'} that was never started")
         self.is_open = False

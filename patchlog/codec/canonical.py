@@ -12,12 +12,13 @@ from patchlog.codec.frame_writer import FrameWriter
 from patchlog.codec.operation_writer import OperationWriter
 from patchlog.codec.options import CANONICAL_PATCH
 from patchlog.model import Operation, Punctuation, TransactionAbort
+from patchlog.spending import Spendable, spending
 from patchlog.transactions import TransactionOrder
 
 __all__ = ["CanonicalPatchEncoder"]
 
 
-class CanonicalPatchEncoder:
+class CanonicalPatchEncoder(Spendable):
     """Encodes patches canonically. After an error it is spent."""
 
     def __init__(self, *, rdf_star: bool = True, generalized_statements: bool = True) -> None:
@@ -26,6 +27,7 @@ class CanonicalPatchEncoder:
         self._patch: OperationWriter | None = None
         self._transactions = TransactionOrder()
 
+    @spending
     def accept(self, operation: Operation, /) -> None:
         """Write one operation."""
         if self._patch is None:
@@ -36,10 +38,12 @@ class CanonicalPatchEncoder:
         else:
             self._patch.write(operation)
 
+    @spending
     def take(self) -> bytes:
         """Take the bytes of the frames that were ended."""
         return self._frames.take()
 
+    @spending
     def finish(self) -> bytes:
         """End the last patch if it is still open, and take what is left."""
         if self._patch is not None:

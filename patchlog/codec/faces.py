@@ -1,7 +1,8 @@
 """The faces of the codec: what the pure and the native implementation both offer, name for name.
 
 `patchlog.engine` picks one of the two; everything else in the project speaks to these faces. All of them are sans I/O:
-bytes go in by `feed`, results come out, `finish` says that no more bytes will come. After an error an object is spent.
+bytes go in by `feed` (a bytearray or a memoryview too, and copied), results come out, `finish` says that no more bytes
+will come. After an error an object is spent: all but its properties answer with UsageError.
 
 Nothing here runs: these are the signatures that mypy holds both implementations to.
 """

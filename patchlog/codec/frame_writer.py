@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from patchlog.codec.fields import length_field, length_tag, varint
+from patchlog.errors import UsageError
 
 __all__ = ["MAX_FRAME_BYTES", "FrameWriter", "RowKind"]
 
@@ -35,6 +36,8 @@ class FrameWriter:
     """
 
     def __init__(self, *, rows_per_frame: int, delimited: bool = True, is_bounded: bool = False) -> None:
+        if rows_per_frame < 0:
+            raise UsageError(f"{rows_per_frame} is not a number of rows or frames: those begin with 0")
         self._rows_per_frame = rows_per_frame
         self._delimited = delimited
         self._is_bounded = is_bounded

@@ -59,7 +59,7 @@ class FrameSplitter:
         header = bytes(self._buffer[:_MAX_LENGTH_BYTES])
         if len(header) < _MAX_LENGTH_BYTES and all(byte >= 0x80 for byte in header):
             if header and self._ended:
-                raise MalformedFrame("the stream ends inside the length of a frame", self.taken)
+                raise MalformedFrame("the stream ends inside a frame length", self.taken)
             return None
         try:
             size, start = read_varint(header, 0, len(header))

@@ -48,8 +48,9 @@ class LookupReader(dict[int, _Entry]):
     def unknown(self, entry_id: int) -> UnknownLookupEntry:
         """The error of an entry that is not there."""
         if self.is_in_range(entry_id):
+            what = self._what
             return UnknownLookupEntry(
-                f"{self._what} lookup {entry_id} is not defined: the writer must write its row before using it"
+                f"{what} lookup {entry_id} is not defined: the writer must write a {what} row before using it"
             )
         return UnknownLookupEntry(f"{self._what} lookup {entry_id} is out of range (the table holds {self._size})")
 

@@ -24,6 +24,7 @@ from patchlog.model import (
     TransactionAbort,
     TransactionCommit,
     TransactionStart,
+    not_an_operation,
 )
 
 __all__ = ["PATCH_LOOKUPS", "OperationWriter"]
@@ -90,6 +91,8 @@ class OperationWriter:
                 return _TRANSACTION_ABORT.row(b"")
             case Punctuation():
                 return _PUNCTUATION.row(b"")
+            case _:
+                raise not_an_operation(operation)
 
     def _statement(self, subject: Term, predicate: Term, object: Term, graph: Term | None) -> bytes:
         if not self._may_repeat_statement:

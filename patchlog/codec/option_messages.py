@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import IntEnum
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from patchlog.codec.fields import Message, string_field, uint_field
 from patchlog.codec.options import LogicalType, PatchOptions, PhysicalType, RdfOptions, StatementType, StreamType
@@ -11,6 +12,12 @@ from patchlog.errors import UnsupportedOption
 
 __all__ = ["read_patch_options", "read_rdf_options", "write_patch_options", "write_rdf_options"]
 
+_WORDS: Final[Mapping[type[IntEnum], str]] = {
+    PhysicalType: "physical type",
+    LogicalType: "logical type",
+    StatementType: "statement type",
+    StreamType: "stream type",
+}
 _Enum = TypeVar("_Enum", bound=IntEnum)
 
 
@@ -18,7 +25,7 @@ def _known(kind: type[_Enum], number: int) -> _Enum:
     try:
         return kind(number)
     except ValueError:
-        raise UnsupportedOption(f"{number} is not a known {kind.__name__}") from None
+        raise UnsupportedOption(f"{_WORDS[kind]} {number} is not known") from None
 
 
 def read_rdf_options(data: bytes, position: int, end: int, *, strict: bool) -> RdfOptions:

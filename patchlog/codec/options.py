@@ -6,11 +6,11 @@ off the wire against the reader's limits (a peer's mistake). Knows no bytes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from enum import IntEnum
 from typing import Final
 
-from patchlog.errors import UnsupportedOption
+from patchlog.errors import UnsupportedOption, UsageError
 
 __all__ = [
     "BIG",
@@ -109,6 +109,11 @@ class Limits:
     max_nesting_depth: int = 64
     max_decoded_frame_bytes: int = 256 << 20
 
+    def __post_init__(self) -> None:
+        for name, limit in asdict(self).items():
+            if not 0 <= limit < 1 << 63:
+                raise UsageError(f"{name} is {limit}; a limit is a number from 0 to 2^63 - 1")
+
 
 _CONSISTENT_PHYSICAL_TYPES: Final = {
     LogicalType.UNSPECIFIED: {PhysicalType.TRIPLES, PhysicalType.QUADS, PhysicalType.GRAPHS},
@@ -136,6 +141,13 @@ def _check_table_sizes(names: int, prefixes: int, datatypes: int, limits: Limits
             )
 
 
+def _check_numbers(**numbers: int) -> None:
+    """Raise UnsupportedOption for what the wire has no room for."""
+    for name, number in numbers.items():
+        if not 0 <= number < 1 << 32:
+            raise UnsupportedOption(f"{name} is {number}; it is a number from 0 to 2^32 - 1")
+
+
 def _check_version(version: int, newest: int, *, strict: bool) -> None:
     if version > newest:
         raise UnsupportedOption(f"the stream has version {version}; this reader knows versions up to {newest}")
@@ -156,6 +168,14 @@ class RdfOptions:
     max_prefix_table_size: int = BIG.prefixes
     max_datatype_table_size: int = BIG.datatypes
     version: int = 1
+
+    def __post_init__(self) -> None:
+        _check_numbers(
+            max_name_table_size=self.max_name_table_size,
+            max_prefix_table_size=self.max_prefix_table_size,
+            max_datatype_table_size=self.max_datatype_table_size,
+            version=self.version,
+        )
 
     @property
     def tables(self) -> Tables:
@@ -208,6 +228,14 @@ class PatchOptions:
     max_prefix_table_size: int = BIG.prefixes
     max_datatype_table_size: int = BIG.datatypes
     version: int = 1
+
+    def __post_init__(self) -> None:
+        _check_numbers(
+            max_name_table_size=self.max_name_table_size,
+            max_prefix_table_size=self.max_prefix_table_size,
+            max_datatype_table_size=self.max_datatype_table_size,
+            version=self.version,
+        )
 
     @property
     def tables(self) -> Tables:

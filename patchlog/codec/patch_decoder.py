@@ -30,6 +30,7 @@ from patchlog.transactions import TransactionOrder
 
 __all__ = ["PatchDecoder"]
 
+_OPTIONS: Final = length_tag(1)
 _STATEMENT_ADD: Final = length_tag(2)
 _STATEMENT_DELETE: Final = length_tag(3)
 _NAMESPACE_ADD: Final = length_tag(4)
@@ -47,21 +48,24 @@ _PUNCTUATION: Final = length_tag(15)
 class PatchDecoder(StreamDecoder[PatchOptions, Operation]):
     """Decodes a Jelly-Patch stream to its operations."""
 
-    ROW_KINDS: ClassVar = {
-        length_tag(1): "options",
-        _STATEMENT_ADD: "statement add",
-        _STATEMENT_DELETE: "statement delete",
-        _NAMESPACE_ADD: "namespace add",
-        _NAMESPACE_DELETE: "namespace delete",
-        _TRANSACTION_START: "transaction start",
-        _TRANSACTION_COMMIT: "transaction commit",
-        _TRANSACTION_ABORT: "transaction abort",
-        _NAME: "name",
-        _PREFIX: "prefix",
-        _DATATYPE: "datatype",
-        _HEADER: "header",
-        _PUNCTUATION: "punctuation",
-    }
+    ROW_KINDS: ClassVar = frozenset(
+        {
+            _OPTIONS,
+            _STATEMENT_ADD,
+            _STATEMENT_DELETE,
+            _NAMESPACE_ADD,
+            _NAMESPACE_DELETE,
+            _TRANSACTION_START,
+            _TRANSACTION_COMMIT,
+            _TRANSACTION_ABORT,
+            _NAME,
+            _PREFIX,
+            _DATATYPE,
+            _HEADER,
+            _PUNCTUATION,
+        }
+    )
+    REFUSALS: ClassVar = {_PUNCTUATION: "a punctuation row in a stream that is not punctuated"}
 
     def _read_options(self, data: bytes, start: int, end: int) -> PatchOptions:
         return read_patch_options(data, start, end)
@@ -71,9 +75,6 @@ class PatchDecoder(StreamDecoder[PatchOptions, Operation]):
 
     def _taken_over(self, known: PatchOptions, options: PatchOptions) -> PatchOptions:
         return replace(options.with_tables(known.tables), stream_type=known.stream_type)
-
-    def _type_of(self, options: PatchOptions) -> str:
-        return options.stream_type.name
 
     def _begin_stream(self) -> None:
         self._transactions = TransactionOrder()
@@ -105,7 +106,7 @@ class PatchDecoder(StreamDecoder[PatchOptions, Operation]):
     def _end_frame(self) -> Iterable[Operation]:
         if self._options is not None and self._options.stream_type == StreamType.FRAME:
             if self._strict and self._transactions.is_open:
-                raise TransactionError("a transaction is open at the end of its frame")
+                raise TransactionError("a transaction is still open at the end of its frame")
             self._operations.append(Punctuation())
         return self._operations
 
@@ -141,11 +142,11 @@ class PatchDecoder(StreamDecoder[PatchOptions, Operation]):
         if value is not None:
             iri, iri_size = self._terms.iri(data, *value)
         elif needs_iri:
-            raise InvalidTerm("a namespace add has no IRI")
+            raise InvalidTerm("a namespace is added without an IRI")
         if self._has_graphs:
             graph, graph_size = self._terms.graph_or_last(data, start, end, NAMESPACE_GRAPH)
         elif self._strict and find_terms(data, start, end, NAMESPACE_GRAPH.fields):
-            raise InvalidTerm("a namespace has a graph in a stream of triples")
+            raise InvalidTerm("a namespace row has a graph in a stream of triples")
         else:
             graph, graph_size = self._terms.graph(data, start, end, NAMESPACE_GRAPH) or (None, 0)
         self._terms.count(iri_size + graph_size)
@@ -167,7 +168,7 @@ class PatchDecoder(StreamDecoder[PatchOptions, Operation]):
 
     def _read_transaction_abort(self, _data: bytes, _start: int, _end: int) -> None:
         if self._strict:
-            self._transactions.end()
+            self._transactions.end(is_abort=True)
         self._operations.append(TransactionAbort())
 
     def _read_punctuation(self, _data: bytes, _start: int, _end: int) -> None:

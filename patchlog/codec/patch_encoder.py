@@ -7,11 +7,12 @@ from patchlog.codec.operation_writer import OperationWriter
 from patchlog.codec.options import PatchOptions, StreamType
 from patchlog.errors import UnexpectedRow
 from patchlog.model import Operation, Punctuation
+from patchlog.spending import Spendable, spending
 
 __all__ = ["PatchEncoder"]
 
 
-class PatchEncoder:
+class PatchEncoder(Spendable):
     """Encodes a Jelly-Patch stream. After an error it is spent."""
 
     def __init__(self, options: PatchOptions, *, rows_per_frame: int = 512, delimited: bool = True) -> None:
@@ -28,6 +29,7 @@ class PatchEncoder:
         self._is_in_patch = False
         self._had_punctuation = False
 
+    @spending
     def accept(self, operation: Operation, /) -> None:
         """Write one operation."""
         if self._had_punctuation and self._has_one_patch:
@@ -39,10 +41,12 @@ class PatchEncoder:
             self._operations.write(operation)
             self._frames.cut_if_full()
 
+    @spending
     def take(self) -> bytes:
         """Take the bytes of the frames that were ended."""
         return self._frames.take()
 
+    @spending
     def finish(self) -> bytes:
         """End the last patch if it is still open, and take what is left."""
         if self._is_in_patch:

@@ -15,6 +15,7 @@ from patchlog.model import RdfFrame, Statement, Term
 
 __all__ = ["NAMESPACE_TAG", "RdfDecoder"]
 
+_OPTIONS: Final = length_tag(1)
 _TRIPLE: Final = length_tag(2)
 _QUAD: Final = length_tag(3)
 _GRAPH_START: Final = length_tag(4)
@@ -30,16 +31,14 @@ _METADATA: Final = length_tag(15)
 class RdfDecoder(StreamDecoder[RdfOptions, RdfFrame]):
     """Decodes a Jelly-RDF stream, one frame after the other."""
 
-    ROW_KINDS: ClassVar = {
-        length_tag(1): "options",
-        _TRIPLE: "triple",
-        _QUAD: "quad",
-        _GRAPH_START: "graph start",
-        _GRAPH_END: "graph end",
-        NAMESPACE_TAG: "namespace",
-        _NAME: "name",
-        _PREFIX: "prefix",
-        _DATATYPE: "datatype",
+    ROW_KINDS: ClassVar = frozenset(
+        {_OPTIONS, _TRIPLE, _QUAD, _GRAPH_START, _GRAPH_END, NAMESPACE_TAG, _NAME, _PREFIX, _DATATYPE}
+    )
+    REFUSALS: ClassVar = {
+        _TRIPLE: "a triple row in a stream of quads",
+        _QUAD: "a quad row in a stream that is not of quads",
+        _GRAPH_START: "a graph start row in a stream that is not of graphs",
+        _GRAPH_END: "a graph end row in a stream that is not of graphs",
     }
 
     def _read_options(self, data: bytes, start: int, end: int) -> RdfOptions:
@@ -47,9 +46,6 @@ class RdfDecoder(StreamDecoder[RdfOptions, RdfFrame]):
 
     def _taken_over(self, known: RdfOptions, options: RdfOptions) -> RdfOptions:
         return options.with_tables(known.tables)
-
-    def _type_of(self, options: RdfOptions) -> str:
-        return options.physical_type.name
 
     def _begin_stream(self) -> None:
         self._open_graph: tuple[Term, int] | None = None
@@ -94,14 +90,14 @@ class RdfDecoder(StreamDecoder[RdfOptions, RdfFrame]):
 
     def _read_graph_start(self, data: bytes, start: int, end: int) -> None:
         if self._open_graph is not None and self._strict:
-            raise UnexpectedRow("a graph start inside a graph")
+            raise UnexpectedRow("a graph start row inside a graph")
         self._open_graph = self._terms.graph(data, start, end, GRAPH_START_GRAPH)
         if self._open_graph is None:
-            raise InvalidTerm("a graph start has no graph")
+            raise InvalidTerm("a graph start row has no graph; it cannot repeat one")
 
     def _read_triple_of_graph(self, data: bytes, start: int, end: int) -> None:
         if self._open_graph is None:
-            raise UnexpectedRow("a triple outside a graph")
+            raise UnexpectedRow("a triple row outside a graph")
         graph, size = self._open_graph
         triple = self._terms.triple(data, start, end)
         self._terms.count(size)
@@ -109,7 +105,7 @@ class RdfDecoder(StreamDecoder[RdfOptions, RdfFrame]):
 
     def _read_graph_end(self, _data: bytes, _start: int, _end: int) -> None:
         if self._open_graph is None and self._strict:
-            raise UnexpectedRow("a graph end outside a graph")
+            raise UnexpectedRow("a graph end row outside a graph")
         self._open_graph = None
 
     def _read_namespace(self, data: bytes, start: int, end: int) -> None:
@@ -117,7 +113,7 @@ class RdfDecoder(StreamDecoder[RdfOptions, RdfFrame]):
         name = self._terms.text(declaration.content(1))
         value = declaration.span(2)
         if value is None:
-            raise InvalidTerm("a namespace has no IRI")
+            raise InvalidTerm("a namespace row has no IRI")
         iri, size = self._terms.iri(data, *value)
         self._terms.count(size)
         self._namespaces.append((name, iri))

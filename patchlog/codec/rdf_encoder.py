@@ -12,7 +12,8 @@ from patchlog.codec.option_messages import write_rdf_options
 from patchlog.codec.options import PhysicalType, RdfOptions
 from patchlog.codec.term_writer import LookupRows, TermWriter
 from patchlog.errors import InvalidTerm
-from patchlog.model import DEFAULT_GRAPH, Statement, Term
+from patchlog.model import DEFAULT_GRAPH, Statement, Term, is_statement, not_a_statement
+from patchlog.spending import Spendable, spending
 
 __all__ = ["RDF_LOOKUPS", "RdfEncoder"]
 
@@ -28,7 +29,7 @@ _METADATA_FIELD: Final = 15
 _NAMESPACES_VERSION: Final = 2
 
 
-class RdfEncoder:
+class RdfEncoder(Spendable):
     """Encodes a Jelly-RDF stream. After an error it is spent."""
 
     def __init__(
@@ -55,22 +56,28 @@ class RdfEncoder:
             case _:
                 self._write = self._write_triple_in_graph
 
+    @spending
     def statement(self, subject: Term, predicate: Term, object: Term, graph: Term | None = None, /) -> None:
         """Write one statement."""
         self._write(subject, predicate, object, graph)
 
+    @spending
     def statements(self, statements: Iterable[Statement], /) -> None:
         """Write many statements."""
         write = self._write
         for statement in statements:
+            if not is_statement(statement):
+                raise not_a_statement(statement)
             write(*statement)
 
+    @spending
     def namespace(self, name: str, iri: Term, /) -> None:
         """Write a namespace declaration; nothing where they are not enabled."""
         if self._writes_namespaces:
             self._terms.begin_row()
             self._frames.add(_NAMESPACE.row(string_field(1, name) + length_field(2, self._terms.iri(iri))))
 
+    @spending
     def end_frame(self, metadata: Mapping[str, bytes] | None = None, /) -> None:
         """End the frame, even if it is empty."""
         self._end_graph()
@@ -82,10 +89,12 @@ class RdfEncoder:
             )
         )
 
+    @spending
     def take(self) -> bytes:
         """Take the bytes of the frames that were ended."""
         return self._frames.take()
 
+    @spending
     def finish(self) -> bytes:
         """End the last frame, and take what is left."""
         self._end_graph()

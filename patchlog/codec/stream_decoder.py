@@ -22,6 +22,7 @@ from patchlog.errors import (
     UnexpectedRow,
     UnsupportedOption,
 )
+from patchlog.spending import Spendable, spending_iteration
 
 __all__ = ["MessageReader", "StreamDecoder"]
 
@@ -35,11 +36,13 @@ MessageReader: TypeAlias = Callable[[bytes, int, int], object]
 """Reads the message of a row: takes the frame's bytes, and where the message begins and ends."""
 
 
-class StreamDecoder(ABC, Generic[_Options, _Result]):
+class StreamDecoder(Spendable, ABC, Generic[_Options, _Result]):
     """Reads frames, and hands the message of each row to the method for its kind."""
 
-    ROW_KINDS: ClassVar[Mapping[int, str]]
-    """Every kind of row that the format knows, by tag."""
+    ROW_KINDS: ClassVar[frozenset[int]]
+    """The tags of all kinds of rows that the format knows."""
+    REFUSALS: ClassVar[Mapping[int, str]]
+    """What is said of rows that some types of streams do not allow, by tag."""
 
     def __init__(
         self,
@@ -55,7 +58,8 @@ class StreamDecoder(ABC, Generic[_Options, _Result]):
         self._frames = FrameSplitter(max_frame_bytes=limits.max_frame_bytes, strict=strict, delimited=delimited)
         self._options: _Options | None = None
         self._terms: TermReader
-        self._readers = self._refuse_all("before the options row") | {_OPTIONS: self._read_options_row}
+        self._readers: dict[int, MessageReader] = dict.fromkeys(self.ROW_KINDS, _refuse_early_row)
+        self._readers[_OPTIONS] = self._read_options_row
         self._row: int | None = None
 
     @property
@@ -68,10 +72,12 @@ class StreamDecoder(ABC, Generic[_Options, _Result]):
         """Whether the stream is delimited, once that is known."""
         return self._frames.delimited
 
+    @spending_iteration
     def feed(self, data: bytes, /) -> Iterator[_Result]:
         """Take some bytes and yield what is complete. Exhaust it before the next call."""
         return self._decode(self._frames.feed(data))
 
+    @spending_iteration
     def finish(self) -> Iterator[_Result]:
         """Say that the input has ended, and yield what was waiting for that. Exhaust it."""
         yield from self._decode(self._frames.finish())
@@ -95,7 +101,8 @@ class StreamDecoder(ABC, Generic[_Options, _Result]):
             error.args = (error.reason, index, self._row, None)
             raise
         except UnicodeDecodeError as error:
-            raise MalformedFrame(f"a string is not UTF-8: {error.reason}", index, self._row) from error
+            reason = f"a string is not valid UTF-8 (at its byte {error.start})"
+            raise MalformedFrame(reason, index, self._row) from error
         except RecursionError:
             raise LimitExceeded("quoted triples are nested deeper than Python allows", index, self._row) from None
 
@@ -115,7 +122,7 @@ class StreamDecoder(ABC, Generic[_Options, _Result]):
                     continue
             self._row = rows
             if rows == self._limits.max_rows_per_frame:
-                raise LimitExceeded(f"a frame of more than {rows} rows (Limits.max_rows_per_frame)")
+                raise LimitExceeded(f"the frame has more than {rows} rows (Limits.max_rows_per_frame)")
             rows += 1
             message = start + 2
             if message <= position and frame[start + 1] < 0x80 and message + frame[start + 1] == position:  # as well
@@ -135,7 +142,7 @@ class StreamDecoder(ABC, Generic[_Options, _Result]):
             if tag in self.ROW_KINDS:
                 kind, message, message_end = tag, start, position
         if kind is None:
-            raise UnexpectedRow("a row has nothing set")
+            raise UnexpectedRow("the row is empty, or of a kind that is not known")
         self._readers[kind](frame, message, message_end)
 
     def _read_options_row(self, data: bytes, start: int, end: int) -> None:
@@ -147,7 +154,7 @@ class StreamDecoder(ABC, Generic[_Options, _Result]):
             self._begin_stream()
         elif self._strict:
             if options != known:
-                raise UnsupportedOption("the options differ from those that the stream began with")
+                raise UnsupportedOption("a second options row differs from the first; they must be identical")
             return
         else:
             self._check_readable(options)
@@ -155,7 +162,7 @@ class StreamDecoder(ABC, Generic[_Options, _Result]):
             self._terms.declare(options)
         self._options = options
         self._readers = {
-            **self._refuse_all(f"in a stream of {self._type_of(options)}"),
+            **{tag: _refusal(reason) for tag, reason in self.REFUSALS.items()},
             **self._readers_for(options),
             _OPTIONS: self._read_options_row,
         }
@@ -165,9 +172,6 @@ class StreamDecoder(ABC, Generic[_Options, _Result]):
 
     def _new_terms(self, options: _Options) -> TermReader:
         return TermReader(options, self._limits, strict=self._strict)
-
-    def _refuse_all(self, where: str) -> dict[int, MessageReader]:
-        return {tag: _refusal(f"a {kind} row {where}") for tag, kind in self.ROW_KINDS.items()}
 
     def _text(self, data: bytes) -> str:
         return str(data, "utf-8", "strict" if self._strict else "replace")
@@ -184,10 +188,6 @@ class StreamDecoder(ABC, Generic[_Options, _Result]):
         """The options that hold after lenient reading met other ones in the middle of the stream."""
 
     @abstractmethod
-    def _type_of(self, options: _Options) -> str:
-        """What decides which rows a stream may have, in words."""
-
-    @abstractmethod
     def _begin_stream(self) -> None:
         """Forget what the rows so far left behind."""
 
@@ -202,6 +202,10 @@ class StreamDecoder(ABC, Generic[_Options, _Result]):
     @abstractmethod
     def _end_frame(self) -> Iterable[_Result]:
         """The frame was read: hand over what it holds."""
+
+
+def _refuse_early_row(_data: bytes, _start: int, _end: int) -> None:
+    raise UnexpectedRow("a row stands before the options row, which must be the first of the stream")
 
 
 def _refusal(reason: str) -> MessageReader:

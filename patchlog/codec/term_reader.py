@@ -140,7 +140,7 @@ class TermReader:
             term, size = self._term(data, place, kind, term_start, term_end)
             self.count(size)
             return term
-        raise InvalidTerm("a header has no value")
+        raise InvalidTerm("a header row has no value")
 
     def iri(self, data: bytes, start: int, end: int) -> tuple[Term, int]:
         """Read an RdfIri, and return it with its size."""
@@ -266,7 +266,7 @@ class TermReader:
                 closing = f'"@{escape_language(language)}'
                 size += _utf8_size(language)
             elif self._strict:
-                raise InvalidTerm("the language tag of a literal is empty")
+                raise InvalidTerm("a language tag is empty")
         return f'"{escape_lexical(lexical)}{closing}', size
 
     def _quoted_triple(self, data: bytes, start: int, end: int, depth: int, room: int, pieces: list[Term]) -> int:
@@ -305,7 +305,8 @@ class TermReader:
             raise InvalidTerm("a quoted triple in a stream that does not declare RDF-star")
         if not self._allows_generalized and (place, kind) in GENERALIZED:
             raise InvalidTerm(
-                f"{GENERALIZED[place, kind]} as {PLACES[place]} needs a stream that declares generalized statements"
+                f"{GENERALIZED[place, kind]} as {PLACES[place]} in a stream that does not declare generalized "
+                "statements"
             )
 
 

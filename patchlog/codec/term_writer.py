@@ -199,7 +199,7 @@ class TermWriter:
             raise InvalidTerm("a quoted triple in a stream that does not declare RDF-star")
         if not self._allows_generalized and (oneof.place, kind) in GENERALIZED:
             raise InvalidTerm(
-                f"{GENERALIZED[oneof.place, kind]} as {PLACES[oneof.place]} needs a stream that declares "
+                f"{GENERALIZED[oneof.place, kind]} as {PLACES[oneof.place]} in a stream that does not declare "
                 "generalized statements"
             )
         if kind not in oneof.tags:

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias, assert_never
 
 from patchlog.codec.faces import SourceFormat
 from patchlog.codec.options import Limits
-from patchlog.errors import MissingExtra
+from patchlog.errors import MissingExtra, UsageError
 from patchlog.model import (
     Add,
     Delete,
@@ -23,6 +23,7 @@ from patchlog.model import (
     TransactionStart,
 )
 from patchlog.pure.sources import PATCH_SOURCES, Reading
+from patchlog.spending import Spendable, spending
 
 __all__ = ["ArrowDecoder", "load_pyarrow"]
 
@@ -41,7 +42,7 @@ def load_pyarrow() -> Any:
         raise MissingExtra("pyarrow", "arrow") from error
 
 
-class ArrowDecoder:
+class ArrowDecoder(Spendable):
     """Decodes any source format to columns. Its face: `patchlog.codec.faces.ArrowDecoderFace`."""
 
     def __init__(
@@ -71,6 +72,8 @@ class ArrowDecoder:
         column_type = pyarrow.dictionary(pyarrow.int32(), pyarrow.string()) if dictionary else pyarrow.string()
         self._schema = pyarrow.schema([(name, column_type) for name in columns])
         self._dictionary = dictionary
+        if batch_rows < 0:
+            raise UsageError(f"{batch_rows} is not a number of rows or frames: those begin with 0")
         self._batch_rows = max(batch_rows, 1)
         self._rows: list[_Row] = []
         self._characters = 0
@@ -78,10 +81,12 @@ class ArrowDecoder:
     def __arrow_c_schema__(self) -> object:
         return self._schema.__arrow_c_schema__()
 
+    @spending
     def feed(self, data: bytes, /) -> list[Any]:
         """Take some bytes and return the batches that are full."""
         return list(self._full_batches(self._feed(data)))
 
+    @spending
     def finish(self) -> list[Any]:
         """Say that the input has ended and return the last batch, if it has rows."""
         batches = list(self._full_batches(self._finish()))

@@ -25,6 +25,7 @@ from patchlog.model import (
 )
 from patchlog.pure.arrow_decoder import load_pyarrow
 from patchlog.pure.sinks import PATCH_SINKS, StatementWriter, Writing
+from patchlog.spending import Spendable, spending
 from patchlog.text.terms import parse_term
 
 __all__ = ["ArrowEncoder"]
@@ -41,7 +42,7 @@ _MARKS: Final[Mapping[str, Operation]] = {
 _Row: TypeAlias = tuple[str | None, ...]
 
 
-class ArrowEncoder:
+class ArrowEncoder(Spendable):
     """Encodes columns in any sink format. Its face: `patchlog.codec.faces.ArrowEncoderFace`."""
 
     def __init__(
@@ -67,12 +68,14 @@ class ArrowEncoder:
         else:
             self._sink = _StatementSink(writing.statement_writer(), sink)
 
+    @spending
     def encode(self, batch: Any, /) -> bytes:
         """Take a batch, or a stream of batches, and return the bytes that are complete."""
         for one in self._batches_of(batch):
             self._sink.write(self._rows_of(one))
         return self._sink.encoder.take()
 
+    @spending
     def finish(self) -> bytes:
         """End the stream and take what is left."""
         return self._sink.encoder.finish()

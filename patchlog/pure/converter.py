@@ -11,12 +11,13 @@ from patchlog.errors import UsageError
 from patchlog.model import Operation, Punctuation, RdfFrame
 from patchlog.pure.sinks import PATCH_SINKS, StatementWriter, Writing
 from patchlog.pure.sources import PATCH_SOURCES, Reading
+from patchlog.spending import Spendable, spending
 from patchlog.text.lines import MAX_LINE_BYTES
 
 __all__ = ["Converter"]
 
 
-class Converter:
+class Converter(Spendable):
     """A pipe from one format to another. Its face: `patchlog.codec.faces.ConverterFace`.
 
     `max_line_bytes` is more than the face has: the native one reads no longer lines than the default.
@@ -56,6 +57,9 @@ class Converter:
             delimited=output_delimited,
             namespace_declarations=namespace_declarations,
         )
+        for index in frames or ():
+            if index is not None and index < 0:
+                raise UsageError(f"{index} is not a number of rows or frames: those begin with 0")
         if frames is not None and source != "jelly":
             raise UsageError(f"frames can be chosen from Jelly-RDF, not from {source}")
         self._pipe: _StatementPipe | _OperationPipe
@@ -74,16 +78,19 @@ class Converter:
         """How many statements were written so far; of a patch, how many operations but punctuations."""
         return self._pipe.written
 
+    @spending
     def feed(self, data: bytes, /) -> bytes:
         """Take some bytes and return the output that is complete."""
         self._has_had_input = self._is_in_input = True
         self._pipe.feed(data)
         return self._pipe.take()
 
+    @spending
     def end_frame(self) -> None:
         """End the current frame of Jelly-RDF output here."""
         self._pipe.end_frame()
 
+    @spending
     def end_input(self) -> bytes:
         """The input ends here, and another input of the same format may begin; the output goes on."""
         self._has_had_input = True
@@ -91,6 +98,7 @@ class Converter:
         self._pipe.end_input()
         return self._pipe.take()
 
+    @spending
     def finish(self) -> bytes:
         """Say that the input has ended and return the rest."""
         rest = self.end_input() if self._is_in_input or not self._has_had_input else b""

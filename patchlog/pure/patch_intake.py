@@ -9,12 +9,13 @@ from patchlog.codec.options import Limits, PatchOptions, StreamType
 from patchlog.codec.patch_decoder import PatchDecoder
 from patchlog.errors import UnexpectedRow, UsageError
 from patchlog.model import Operation
+from patchlog.spending import Spendable, spending_iteration
 from patchlog.text.rdf_patch_reader import RdfPatchReader
 
 __all__ = ["PatchIntake"]
 
 
-class PatchIntake:
+class PatchIntake(Spendable):
     """Decodes, checks and encodes. Its face: `patchlog.codec.faces.PatchIntakeFace`."""
 
     def __init__(
@@ -30,10 +31,12 @@ class PatchIntake:
         self._decoder = self._jelly or RdfPatchReader()
         self._ingest = PatchIngest(options)
 
+    @spending_iteration
     def feed(self, data: bytes, /) -> Iterator[bytes | IngestedPatch]:
         """Take some bytes and yield what is complete. Exhaust it before the next call."""
         return self._ingested(self._decoder.feed(data))
 
+    @spending_iteration
     def finish(self) -> Iterator[bytes | IngestedPatch]:
         """Say that the input has ended, and yield the rest. Exhaust it."""
         yield from self._ingested(self._decoder.finish())

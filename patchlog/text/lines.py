@@ -30,6 +30,7 @@ class LineReader:
 
     def feed(self, data: bytes, /) -> Iterator[str]:
         """Take some bytes and hand over the lines that are complete. Exhaust it before the next call."""
+        data = bytes(data)  # what may change, and what is not bytes, is copied
         end = data.rfind(b"\n")
         if end >= 0:
             block = b"".join([*self._pending, data[:end]])

@@ -8,6 +8,7 @@ from typing import Final, cast
 
 from patchlog.errors import CodecError, InvalidSyntax, InvalidTerm
 from patchlog.model import Statement, Term
+from patchlog.spending import Spendable, spending
 from patchlog.text.lines import MAX_LINE_BYTES, LineReader
 from patchlog.text.syntax import (
     BLANKS,
@@ -46,16 +47,18 @@ _TOKEN: Final = re.compile(
 )
 
 
-class NQuadsReader:
+class NQuadsReader(Spendable):
     """Reads N-Quads, and N-Triples as N-Quads without graphs. Its face: `patchlog.codec.faces.StatementDecoderFace`."""
 
     def __init__(self, *, max_line_bytes: int = MAX_LINE_BYTES) -> None:
         self._lines = LineReader(max_line_bytes)
 
+    @spending
     def feed(self, data: bytes, /) -> list[Statement]:
         """Take some bytes and return the statements of the lines that are complete."""
         return self._statements(self._lines.feed(data))
 
+    @spending
     def finish(self) -> list[Statement]:
         """Say that the input has ended; returns the statement of a last line without a line end."""
         return self._statements(self._lines.finish())

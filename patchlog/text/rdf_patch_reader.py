@@ -21,6 +21,7 @@ from patchlog.model import (
     TransactionCommit,
     TransactionStart,
 )
+from patchlog.spending import Spendable, spending_iteration
 from patchlog.text.lines import MAX_LINE_BYTES, LineReader
 from patchlog.text.rdf_patch_tokens import Kind, PatchTokens
 from patchlog.text.syntax import (
@@ -50,7 +51,7 @@ _ORDINARY_ROW: Final = re.compile(
 )
 
 
-class RdfPatchReader:
+class RdfPatchReader(Spendable):
     """Reads RDF Patch. Its face: `patchlog.codec.faces.OperationDecoderFace`.
 
     `strict` refuses transactions that are out of order; the syntax is the same without.
@@ -65,10 +66,12 @@ class RdfPatchReader:
         self._row = TermCollector()
         self._dot_may_follow = False
 
+    @spending_iteration
     def feed(self, data: bytes, /) -> Iterator[Operation]:
         """Take some bytes and yield the operations that are complete. Exhaust it before the next call."""
         return self._read(self._lines.feed(data))
 
+    @spending_iteration
     def finish(self) -> Iterator[Operation]:
         """Say that the input has ended, and yield the operations of a last line without a line end. Exhaust it."""
         yield from self._read(self._lines.finish())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Final, assert_never
+from typing import Final
 
 from patchlog.errors import InvalidTerm
 from patchlog.model import (
@@ -18,7 +18,9 @@ from patchlog.model import (
     TransactionAbort,
     TransactionCommit,
     TransactionStart,
+    not_an_operation,
 )
+from patchlog.spending import Spendable, spending
 from patchlog.text.syntax import CANONICAL_IRI, STRING
 from patchlog.text.terms import Iri, literal_term, parse_term
 
@@ -28,22 +30,25 @@ _WORD: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 _NODE: Final = re.compile(rf'"{STRING}"(?:\^\^{CANONICAL_IRI})?|(?P<iri><_:[^>]*>)|<[^<> ]*>|(?P<label>_:[^ ]*)')
 
 
-class RdfPatchWriter:
+class RdfPatchWriter(Spendable):
     """Writes RDF Patch. Its face: `patchlog.codec.faces.OperationEncoderFace`."""
 
     def __init__(self) -> None:
         self._rows: list[str] = []
 
+    @spending
     def accept(self, operation: Operation, /) -> None:
         """Write one operation."""
         self._rows.append(f"{_row(operation)} .\n")
 
+    @spending
     def take(self) -> bytes:
         """Take the bytes that are complete."""
         data = "".join(self._rows).encode()
         self._rows.clear()
         return data
 
+    @spending
     def finish(self) -> bytes:
         """End the stream and take what is left."""
         return self.take()
@@ -71,7 +76,7 @@ def _row(operation: Operation) -> str:
         case Punctuation():
             return "Z"
         case _:
-            assert_never(operation)
+            raise not_an_operation(operation)
 
 
 def _written(term: Term) -> str:

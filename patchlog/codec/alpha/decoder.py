@@ -23,7 +23,7 @@ __all__ = ["AlphaDecoder"]
 class AlphaDecoder(RdfDecoder):
     """Decodes an alpha stream, one frame after the other."""
 
-    ROW_KINDS: ClassVar = {tag: kind for tag, kind in RdfDecoder.ROW_KINDS.items() if tag != NAMESPACE_TAG}
+    ROW_KINDS: ClassVar = RdfDecoder.ROW_KINDS - {NAMESPACE_TAG}
 
     def _read_options(self, data: bytes, start: int, end: int) -> RdfOptions:
         return messages.read_options(data, start, end)

@@ -87,6 +87,14 @@ pub enum Physical {
 }
 
 impl Physical {
+    fn name(self) -> &'static str {
+        match self {
+            Physical::Triples => "TRIPLES",
+            Physical::Quads => "QUADS",
+            Physical::Graphs => "GRAPHS",
+        }
+    }
+
     pub fn from_number(number: u32) -> Option<Physical> {
         Some(match number {
             1 => Physical::Triples,
@@ -169,6 +177,19 @@ impl RdfOptions {
         LOGICAL_NUMBERS.contains(&self.logical_number)
     }
 
+    fn logical_name(&self) -> &'static str {
+        match self.logical_number {
+            1 => "FLAT_TRIPLES",
+            2 => "FLAT_QUADS",
+            3 => "GRAPHS",
+            4 => "DATASETS",
+            13 => "SUBJECT_GRAPHS",
+            14 => "NAMED_GRAPHS",
+            114 => "TIMESTAMPED_NAMED_GRAPHS",
+            _ => "UNSPECIFIED",
+        }
+    }
+
     fn check_consistent(&self) -> Result<()> {
         if !self.has_known_logical_type() {
             return Err(unsupported(format!(
@@ -186,8 +207,9 @@ impl RdfOptions {
             Ok(())
         } else {
             Err(unsupported(format!(
-                "logical type {} does not go with physical type {physical:?}",
-                self.logical_number
+                "logical type {} does not go with physical type {}",
+                self.logical_name(),
+                physical.name()
             )))
         }
     }

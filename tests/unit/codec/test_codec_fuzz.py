@@ -227,7 +227,9 @@ def outcome(codec, decoder, settings, chunk_sizes, stream):
         found.extend(decoder.feed(stream))
         found.extend(decoder.finish())
     except (CodecError, TransactionError) as error:
-        return found, type(error), error.frame, error.row
+        # What is wrong with a message is told as each implementation comes to see it, all else in the same words.
+        reason = None if isinstance(error, MalformedFrame) else error.reason
+        return found, type(error), error.frame, error.row, reason
     return found, decoder.options, decoder.delimited
 
 

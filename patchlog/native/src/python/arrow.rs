@@ -18,7 +18,7 @@ use crate::encode::text::{TextFormat, TextSink};
 use crate::fault::{Result, usage_error};
 use crate::python::converter::{ALL_FRAMES, Output, SinkArguments, Source, SourceFormat};
 use crate::python::encoders::take_bytes;
-use crate::python::{Guarded, OrRaise, patch_options_from, rdf_options_from, reading_from};
+use crate::python::{Count, Data, Guarded, OrRaise, patch_options_from, rdf_options_from, reading_from};
 use crate::with_sink;
 
 const SCHEMA: &CStr = c"arrow_schema";
@@ -94,7 +94,7 @@ impl ArrowDecoder {
 impl ArrowDecoder {
     #[new]
     #[pyo3(signature = (
-        source, *, limits=None, strict=true, concatenated=false, delimited=None, batch_rows=16384, dictionary=true,
+        source, *, limits=None, strict=true, concatenated=false, delimited=None, batch_rows=Count(65536), dictionary=true,
     ))]
     #[allow(clippy::too_many_arguments)] // keywords, each with its own name
     fn new(
@@ -104,12 +104,16 @@ impl ArrowDecoder {
         strict: bool,
         concatenated: bool,
         delimited: Option<bool>,
-        batch_rows: usize,
+        batch_rows: Count,
         dictionary: bool,
     ) -> PyResult<Self> {
         let format = SourceFormat::of(source).or_raise(py)?;
         let reading: Reading = reading_from(limits, strict, concatenated, delimited)?;
-        let sink = ArrowSink::new(format.is_patch(), dictionary, batch_rows);
+        let sink = ArrowSink::new(
+            format.is_patch(),
+            dictionary,
+            usize::try_from(batch_rows.0).unwrap_or(usize::MAX),
+        );
         let columns = sink.columns();
         Ok(ArrowDecoder {
             state: Guarded::new(DecoderState {
@@ -126,7 +130,8 @@ impl ArrowDecoder {
     }
 
     #[pyo3(signature = (data, /))]
-    fn feed(&self, py: Python<'_>, data: &[u8]) -> PyResult<Vec<RecordBatch>> {
+    fn feed(&self, py: Python<'_>, data: Data<'_>) -> PyResult<Vec<RecordBatch>> {
+        let data: &[u8] = &data;
         self.state.with(py, |state| {
             py.detach(|| state.source.feed(data, &mut state.sink, &ALL_FRAMES))?;
             Ok(self.batches(state))
@@ -194,13 +199,13 @@ impl ArrowEncoder {
         sink: &str,
         rdf_options: Option<&Bound<'_, PyAny>>,
         patch_options: Option<&Bound<'_, PyAny>>,
-        rows_per_frame: Option<u64>,
+        rows_per_frame: Option<Count>,
         delimited: bool,
     ) -> PyResult<Self> {
         let arguments = SinkArguments {
             rdf_options,
             patch_options,
-            rows_per_frame,
+            rows_per_frame: rows_per_frame.map(|rows| rows.0),
             delimited,
             namespace_declarations: false,
             keep_frames: false,

@@ -12,7 +12,7 @@ use crate::encode::rdf::RdfWriter;
 use crate::encode::text::{TextFormat, TextSink};
 use crate::fault::{Result, usage_error};
 use crate::python::encoders::take_bytes;
-use crate::python::{Guarded, OrRaise, patch_options_from, rdf_options_from, reading_from};
+use crate::python::{Count, Data, Guarded, OrRaise, patch_options_from, rdf_options_from, reading_from};
 use crate::sink::Sink;
 
 /// What reads one format, whatever the sink.
@@ -352,11 +352,11 @@ impl Converter {
         delimited: Option<bool>,
         rdf_options: Option<&Bound<'_, PyAny>>,
         patch_options: Option<&Bound<'_, PyAny>>,
-        rows_per_frame: Option<u64>,
+        rows_per_frame: Option<Count>,
         output_delimited: bool,
         namespace_declarations: bool,
         keep_frames: bool,
-        frames: Option<(u64, Option<u64>)>,
+        frames: Option<(Count, Option<Count>)>,
     ) -> PyResult<Self> {
         let format = SourceFormat::of(source).or_raise(py)?;
         if format.is_patch() && matches!(sink, "jelly" | "nquads" | "ntriples") {
@@ -371,11 +371,18 @@ impl Converter {
             );
         }
         let reading = reading_from(limits, strict, concatenated, delimited)?;
-        let range = frames.map_or(ALL_FRAMES, |(first, last)| FrameRange { first, last });
+        let range = frames.map_or(ALL_FRAMES, |(first, last)| FrameRange {
+            first: first.0,
+            last: last.map(|last| last.0),
+        });
         let arguments = SinkArguments {
             rdf_options,
             patch_options,
-            rows_per_frame: if keep_frames { Some(0) } else { rows_per_frame },
+            rows_per_frame: if keep_frames {
+                Some(0)
+            } else {
+                rows_per_frame.map(|rows| rows.0)
+            },
             delimited: output_delimited,
             namespace_declarations,
             keep_frames: keep_frames && format == SourceFormat::Jelly,
@@ -391,7 +398,8 @@ impl Converter {
     }
 
     #[pyo3(signature = (data, /))]
-    fn feed<'py>(&self, py: Python<'py>, data: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
+    fn feed<'py>(&self, py: Python<'py>, data: Data<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let data: &[u8] = &data;
         self.0.with(py, |pipe| {
             py.detach(|| pipe.feed(data))?;
             Ok(take_bytes(py, pipe.out()))

@@ -9,7 +9,7 @@ use crate::decode::rdf::RdfReader;
 use crate::decode::rdf_patch::RdfPatchReader as RdfPatch;
 use crate::fault::Result;
 use crate::python::objects::ObjectSink;
-use crate::python::{Guarded, patch_options_into, rdf_options_into, reading_from};
+use crate::python::{Data, Guarded, patch_options_into, rdf_options_into, reading_from};
 
 fn list<'py>(py: Python<'py>, objects: &mut Vec<Py<PyAny>>) -> PyResult<Bound<'py, PyList>> {
     PyList::new(py, objects.drain(..))
@@ -74,9 +74,9 @@ impl RdfDecoder {
         self.0.peek(|state| state.reader.delimited()).flatten()
     }
 
-    fn feed(slf: Bound<'_, Self>, data: &[u8]) -> PyResult<RdfFrames> {
+    fn feed(slf: Bound<'_, Self>, data: Data<'_>) -> PyResult<RdfFrames> {
         slf.get().0.with(slf.py(), |state| {
-            state.reader.feed(data);
+            state.reader.feed(&data);
             Ok(())
         })?;
         Ok(RdfFrames {
@@ -151,9 +151,9 @@ impl PatchDecoder {
         self.0.peek(|state| state.reader.delimited()).flatten()
     }
 
-    fn feed(slf: Bound<'_, Self>, data: &[u8]) -> PyResult<PatchOperations> {
+    fn feed(slf: Bound<'_, Self>, data: Data<'_>) -> PyResult<PatchOperations> {
         slf.get().0.with(slf.py(), |state| {
-            state.reader.feed(data);
+            state.reader.feed(&data);
             Ok(())
         })?;
         Ok(PatchOperations {
@@ -240,8 +240,8 @@ impl RdfPatchReader {
         })))
     }
 
-    fn feed(&self, py: Python<'_>, data: &[u8]) -> TextOperations {
-        self.read(py, |state| state.reader.feed(data, &mut state.sink))
+    fn feed(&self, py: Python<'_>, data: Data<'_>) -> TextOperations {
+        self.read(py, |state| state.reader.feed(&data, &mut state.sink))
     }
 
     fn finish(&self, py: Python<'_>) -> TextOperations {
@@ -289,9 +289,9 @@ impl NQuadsReader {
         }))
     }
 
-    fn feed<'py>(&self, py: Python<'py>, data: &[u8]) -> PyResult<Bound<'py, PyList>> {
+    fn feed<'py>(&self, py: Python<'py>, data: Data<'_>) -> PyResult<Bound<'py, PyList>> {
         self.0.with(py, |state| {
-            state.reader.feed(data, &mut state.sink)?;
+            state.reader.feed(&data, &mut state.sink)?;
             Ok(list(py, &mut state.sink.output)?)
         })
     }

@@ -9,7 +9,7 @@ use crate::encode::patch::PatchWriter;
 use crate::encode::rdf::RdfWriter;
 use crate::encode::text::{TextFormat, TextSink};
 use crate::fault::{Result, invalid_term, usage_error};
-use crate::python::{Guarded, OrRaise, patch_options_from, rdf_options_from};
+use crate::python::{Count, Guarded, OrRaise, patch_options_from, rdf_options_from};
 use crate::sink::{Action, Place, STATEMENT_PLACES, Sink, Transaction};
 
 pub fn take_bytes<'py>(py: Python<'py>, out: &mut Vec<u8>) -> Bound<'py, PyBytes> {
@@ -75,18 +75,18 @@ pub struct RdfEncoder(Guarded<RdfState>);
 #[pymethods]
 impl RdfEncoder {
     #[new]
-    #[pyo3(signature = (options, *, rows_per_frame=256, delimited=true, namespace_declarations=false))]
+    #[pyo3(signature = (options, *, rows_per_frame=Count(256), delimited=true, namespace_declarations=false))]
     fn new(
         py: Python<'_>,
         options: &Bound<'_, PyAny>,
-        rows_per_frame: u64,
+        rows_per_frame: Count,
         delimited: bool,
         namespace_declarations: bool,
     ) -> PyResult<Self> {
         let options = rdf_options_from(options)?;
         let mut writer = RdfWriter::new(
             Some(options),
-            rows_per_frame,
+            rows_per_frame.0,
             delimited,
             namespace_declarations,
             false,
@@ -279,14 +279,14 @@ pub struct PatchEncoder(Guarded<PatchState>);
 #[pymethods]
 impl PatchEncoder {
     #[new]
-    #[pyo3(signature = (options, *, rows_per_frame=512, delimited=true))]
+    #[pyo3(signature = (options, *, rows_per_frame=Count(512), delimited=true))]
     fn new(
         py: Python<'_>,
         options: &Bound<'_, PyAny>,
-        rows_per_frame: u64,
+        rows_per_frame: Count,
         delimited: bool,
     ) -> PyResult<Self> {
-        let mut writer = PatchWriter::new(Some(patch_options_from(options)?), rows_per_frame, delimited);
+        let mut writer = PatchWriter::new(Some(patch_options_from(options)?), rows_per_frame.0, delimited);
         writer.begin().or_raise(py)?;
         Ok(PatchEncoder(PatchState::new(py, writer)?))
     }

@@ -6,7 +6,7 @@ use pyo3::types::{PyBytes, PyList};
 use crate::encode::body::{BodySink, Piece};
 use crate::fault::usage_error;
 use crate::python::converter::{ALL_FRAMES, Source, SourceFormat};
-use crate::python::{Guarded, OrRaise, patch_options_from, reading_from};
+use crate::python::{Data, Guarded, OrRaise, patch_options_from, reading_from};
 
 struct IntakeState {
     source: Box<dyn Source<BodySink> + Send>,
@@ -72,7 +72,8 @@ impl PatchIntake {
     }
 
     #[pyo3(signature = (data, /))]
-    fn feed<'py>(&self, py: Python<'py>, data: &[u8]) -> PyResult<Bound<'py, PyList>> {
+    fn feed<'py>(&self, py: Python<'py>, data: Data<'py>) -> PyResult<Bound<'py, PyList>> {
+        let data: &[u8] = &data;
         self.0.with(py, |state| {
             py.detach(|| state.source.feed(data, &mut state.sink, &ALL_FRAMES))?;
             Ok(state.pieces(py)?)

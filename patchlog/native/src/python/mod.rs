@@ -11,12 +11,12 @@ pub mod rdflib;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyOverflowError, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyType};
+use pyo3::types::{PyByteArray, PyBytes, PyDict, PyMemoryView, PyType};
 
 use crate::decode::rdf::Reading;
-use crate::fault::{Fault, Kind, Result};
+use crate::fault::{Fault, Kind, Result, usage_error};
 use crate::options::{Limits, PatchOptions, RdfOptions, TermOptions};
 
 impl Fault {
@@ -68,9 +68,9 @@ impl<T> Guarded<T> {
             return Err(PyRuntimeError::new_err("this object is in use by another thread"));
         };
         if self.is_spent.load(Ordering::Relaxed) {
-            return Err(PyRuntimeError::new_err(
-                "this object met an error before and cannot go on; make a new one",
-            ));
+            return Err(
+                usage_error("this object met an error before and cannot go on: make a new one").into_py(py),
+            );
         }
         action(&mut state).map_err(|fault| {
             self.is_spent.store(true, Ordering::Relaxed);
@@ -81,6 +81,57 @@ impl<T> Guarded<T> {
     /// A look at the state; None while another thread uses it.
     pub fn peek<R>(&self, look: impl FnOnce(&T) -> R) -> Option<R> {
         self.state.try_lock().ok().map(|state| look(&state))
+    }
+}
+
+/// Bytes that Python hands over: `bytes` as they lie there, and a copy of what may change while we read.
+pub struct Data<'py>(Bound<'py, PyBytes>);
+
+impl<'py> FromPyObject<'_, 'py> for Data<'py> {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(bytes) = object.cast::<PyBytes>() {
+            return Ok(Data(bytes.to_owned()));
+        }
+        if object.is_instance_of::<PyByteArray>() || object.is_instance_of::<PyMemoryView>() {
+            let copy = object.py().get_type::<PyBytes>().call1((object,))?;
+            return Ok(Data(copy.cast_into::<PyBytes>()?));
+        }
+        let class = object.get_type().name()?;
+        Err(PyTypeError::new_err(format!(
+            "a bytes-like object is needed, not {class}"
+        )))
+    }
+}
+
+impl std::ops::Deref for Data<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}
+
+/// A number from 0 on that a caller chose: how many rows a frame has, the index of a frame.
+#[derive(Clone, Copy)]
+pub struct Count(pub u64);
+
+impl<'py> FromPyObject<'_, 'py> for Count {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        match object.extract::<u64>() {
+            Ok(count) => Ok(Count(count)),
+            Err(error) if error.is_instance_of::<PyOverflowError>(object.py()) => {
+                let reason = format!(
+                    "{} is not a number of rows or frames: those begin with 0",
+                    *object
+                );
+                Err(usage_error(reason).into_py(object.py()))
+            }
+            Err(error) => Err(error),
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use crate::fault::{Result, invalid_term, usage_error};
 use crate::python::converter::{ALL_FRAMES, Source, SourceFormat};
 use crate::python::encoders::{name_text, take_bytes};
 use crate::python::objects::attached;
-use crate::python::{Guarded, OrRaise, rdf_options_from, reading_from};
+use crate::python::{Count, Data, Guarded, OrRaise, rdf_options_from, reading_from};
 use crate::sink::{Action, LiteralKind, PLACES, Place, QuotedTriple, STATEMENT_PLACES, Sink, Transaction};
 use crate::text::XSD_STRING;
 
@@ -341,10 +341,10 @@ impl RdflibDecoder {
     }
 
     #[pyo3(signature = (data, /))]
-    fn feed<'py>(&self, py: Python<'py>, data: &[u8]) -> PyResult<Bound<'py, PyList>> {
+    fn feed<'py>(&self, py: Python<'py>, data: Data<'py>) -> PyResult<Bound<'py, PyList>> {
         let _paused = PausedCollector::new(py);
         self.0.with(py, |state| {
-            state.source.feed(data, &mut state.sink, &ALL_FRAMES)?;
+            state.source.feed(&data, &mut state.sink, &ALL_FRAMES)?;
             Ok(PyList::new(py, state.sink.output.drain(..))?)
         })
     }
@@ -449,11 +449,11 @@ pub struct RdflibEncoder(Guarded<EncoderState>);
 #[pymethods]
 impl RdflibEncoder {
     #[new]
-    #[pyo3(signature = (options, *, rows_per_frame=256, delimited=true, namespace_declarations=false))]
+    #[pyo3(signature = (options, *, rows_per_frame=Count(256), delimited=true, namespace_declarations=false))]
     fn new(
         py: Python<'_>,
         options: &Bound<'_, PyAny>,
-        rows_per_frame: u64,
+        rows_per_frame: Count,
         delimited: bool,
         namespace_declarations: bool,
     ) -> PyResult<Self> {
@@ -461,7 +461,7 @@ impl RdflibEncoder {
         let options = rdf_options_from(options)?;
         let mut writer = RdfWriter::new(
             Some(options),
-            rows_per_frame,
+            rows_per_frame.0,
             delimited,
             namespace_declarations,
             false,

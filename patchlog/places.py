@@ -74,17 +74,14 @@ class Place:
             yield log
             return
         with self.store(token=token, creates=bool(creates)) as opened:
-            name = self.name or _only_log(opened, self)
+            name = self.name or _only_log(opened)
             if creates:
                 _create(opened, name, options)
             yield opened.log(name)
 
     def __str__(self) -> str:
-        if self.file is not None or self.store_url is None:
-            return self.file or ""
-        if self.name is None:
-            return self.store_url
-        return self.store_url + (_LOGS if self.store_url.startswith(_SERVICE) else "#") + self.name
+        # The URL of a database may hold a password.
+        return self.file or self.name or "the store"
 
 
 class OpenLog:
@@ -152,13 +149,13 @@ def is_file_of_patches(text: str) -> bool:
     return found is not None and found in PATCH_FORMATS
 
 
-def _only_log(store: LogStore, place: Place) -> str:
+def _only_log(store: LogStore) -> str:
     names = [log.name for log in store.list(limit=2)]
     if len(names) == 1:
         return names[0]
     if names:
-        raise UsageError(f"{place} has several logs: write {place}#NAME for one of them")
-    raise LogNotFound(f"{place} has no log: write {place}#NAME for the one that is to be")
+        raise UsageError("the database has several logs: write #NAME behind it for one of them")
+    raise LogNotFound("the database has no log: write #NAME behind it for the one that is to be")
 
 
 def _create(store: LogStore, name: str, options: LogOptions) -> None:

@@ -69,7 +69,7 @@ def wanted_place(wanted: Wanted) -> Place:
         return _with_name(_store_of(wanted), log)
     if is_store(location):
         if is_placed:
-            _misused(f"{location} says where the log is: leave out --database and --url")
+            _misused("the URL says where the log is: leave out --database and --url")
         return _with_name(parted(location), log)
     if log is not None:
         _misused(f"{location} and --log {log}: give one name")

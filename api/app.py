@@ -27,6 +27,8 @@ from patchlog.log.stores import open_store
 __all__ = ["create_app"]
 
 _DESCRIPTION: Final = "Patch logs over HTTP: append, download, follow and verify the changes of RDF datasets."
+_NAMES: Final = ("log", "consumer")
+_NAME_PATTERN: Final = f"^{NAME.pattern}$"
 
 
 def create_app(settings: Settings | None = None, store: LocalLogStore | None = None) -> FastAPI:
@@ -77,7 +79,7 @@ def _open(url: str) -> LocalLogStore:
 
 
 def _tell_truly(app: FastAPI) -> None:
-    """Have OpenAPI say what FastAPI does not know: the type of problems, keys, and that there is no 422."""
+    """Have OpenAPI say what FastAPI does not know: the type of problems, keys, names, and that there is no 422."""
     generate = app.openapi
 
     def openapi() -> dict[str, Any]:
@@ -90,6 +92,9 @@ def _tell_truly(app: FastAPI) -> None:
             schema["components"]["schemas"].pop(unused, None)
         for operations in schema["paths"].values():
             for operation in operations.values():
+                for parameter in operation.get("parameters", []):
+                    if parameter["name"] in _NAMES:
+                        parameter["schema"]["pattern"] = _NAME_PATTERN
                 operation["responses"].pop("422", None)
                 content = operation["responses"]["default"]["content"]
                 operation["responses"]["default"]["content"] = {PROBLEM_JSON: content["application/json"]}

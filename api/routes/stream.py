@@ -9,7 +9,7 @@ from fastapi import APIRouter, Header, Query, Request, Response
 
 from api.access import may
 from api.answers import Streamed, sent
-from api.negotiation import EVENTS, JELLY_PATCHES, PATCH_TEXT, Representation, chosen
+from api.negotiation import BODIES_OF_PATCHES, EVENTS, JELLY_PATCHES, PATCH_TEXT, Representation, chosen
 from api.outgoing import Compressor, Outflow, as_events, as_stored, as_text, cut
 from api.parameters import MOST_VERSION, Version
 from api.service import Service, service_of
@@ -26,7 +26,11 @@ _HEADERS: Final = {"Cache-Control": "no-store", "Vary": "Accept", "X-Accel-Buffe
 @router.get(
     "/logs/{log}/stream",
     summary="Follow a log",
-    responses={204: {"description": "Nothing came while the request waited"}},
+    response_class=Response,
+    responses={
+        200: {"content": BODIES_OF_PATCHES | {"text/event-stream": {"schema": {"type": "string"}}}},
+        204: {"description": "Nothing came while the request waited"},
+    },
     dependencies=[may("read")],
 )
 async def follow(

@@ -17,6 +17,7 @@ from patchlog.errors import UsageError
 __all__ = [
     "ANY_HEAD",
     "EMPTY_HEAD",
+    "NAME",
     "AnyHead",
     "Appended",
     "Consumer",
@@ -35,7 +36,7 @@ __all__ = [
     "time_of",
 ]
 
-_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
+NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 
 
 def check_log_name(name: str) -> str:
@@ -49,7 +50,7 @@ def check_consumer_name(name: str) -> str:
 
 
 def _checked(name: str, what: str) -> str:
-    if _NAME.fullmatch(name) is None:
+    if NAME.fullmatch(name) is None:
         raise UsageError(
             f"{name!r} is not the name of a {what}: write 1 to 100 letters (A-Z, a-z), digits, '_', '.' and '-', "
             "beginning with a letter, a digit or '_'"

@@ -14,6 +14,7 @@ from click.shell_completion import shell_complete
 
 from patchlog.cli import (
     about,
+    follow,
     log_admin,
     log_changes,
     log_transfer,
@@ -103,6 +104,8 @@ for command in (
     log_admin.migrate,
 ):
     root.add_command(command)
+
+root.add_command(follow.follow)
 
 for command in (about.version, about.completions, demo):
     root.add_command(command)

@@ -53,7 +53,10 @@ class LogTarget:
         return mine.head.version
 
     def _copy_what_it_starts_with(self) -> None:
-        snapshots = self._source.snapshots
+        try:
+            snapshots = self._source.snapshots
+        except UsageError:
+            return  # a file keeps none
         if snapshots.find(0) is not None:
             self._log.snapshots.put(0, snapshots.read(0))
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from patchlog.effect import NamespaceKey
 from patchlog.engine import RdfDecoder
+from patchlog.errors import UsageError
 from patchlog.followers.contract import Dataset
 from patchlog.followers.follower import FindSnapshot
 from patchlog.log.contract import PatchLog
@@ -18,9 +19,13 @@ def snapshots_of(log: PatchLog) -> FindSnapshot:
     """Find the newest snapshot of a log, from the version that it has to have on and up to the last that will do."""
 
     def find(at_least: int, at_most: int | None) -> Dataset | None:
-        versions = [snapshot.version for snapshot in log.snapshots.list()]
+        try:
+            snapshots = log.snapshots
+        except UsageError:
+            return None  # a file keeps none
+        versions = [snapshot.version for snapshot in snapshots.list()]
         fitting = [version for version in versions if version >= at_least and (at_most is None or version <= at_most)]
-        return dataset_of(max(fitting), log.snapshots.read(max(fitting))) if fitting else None
+        return dataset_of(max(fitting), snapshots.read(max(fitting))) if fitting else None
 
     return find
 

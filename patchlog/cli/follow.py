@@ -1,0 +1,127 @@
+"""`patchlog follow`: keep a copy of a log's dataset in step with it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Final
+
+import click
+
+from patchlog.cli.files import STANDARD, writing
+from patchlog.cli.options import common
+from patchlog.cli.outcome import Session
+from patchlog.cli.places import Wanted, place_options, reading_log, wanted_place
+from patchlog.followers.changes import Applying
+from patchlog.followers.follow import follow as follow_log
+from patchlog.followers.follow import selection_of
+from patchlog.followers.follower import Follower
+from patchlog.followers.output_target import OutputFormat, OutputTarget
+from patchlog.followers.selection import Selection
+from patchlog.followers.snapshots import snapshots_of
+from patchlog.log.contract import PatchLog
+
+__all__ = ["follow"]
+
+_LAST_VERSION: Final = (1 << 63) - 1
+_version = click.IntRange(0, _LAST_VERSION)
+
+
+@click.command("follow", short_help="Keep a second copy in step with a log.")
+@click.argument("location", metavar="[LOG]", required=False)
+@place_options
+@click.option(
+    "--into",
+    metavar="TARGET",
+    default=STANDARD,
+    help="What follows: a log (http://HOST/logs/NAME, sqlite:///FILE#NAME, FILE.jellyp), a store (sparql:URL, "
+    "graph-store:URL, fuseki-patch:URL), or - for standard output.  [default: -]",
+)
+@click.option("--once", is_flag=True, help="End at the head of this moment.")
+@click.option("--until", type=_version, help="End at this version.")
+@click.option("--after", type=_version, help="The version to begin behind, for a target that keeps no position.")
+@click.option(
+    "--graph", "graphs", multiple=True, metavar="IRI", help="Only this graph; '' is the default graph. Several."
+)
+@click.option(
+    "--subject", "subjects", multiple=True, metavar="TERM", help="Only this subject: an IRI or _:label. Several."
+)
+@click.option("--predicate", "predicates", multiple=True, metavar="IRI", help="Only this predicate. Several.")
+@click.option(
+    "--format",
+    "--out-format",
+    "out_format",
+    type=click.Choice(["nq", "rdf-patch", "jelly-patch"]),
+    default="nq",
+    show_default=True,
+    help="What is written to standard output. nq can only say what is added.",
+)
+@click.option("--consumer", metavar="NAME", help="Tell the log under this name how far it is; truncation waits for it.")
+@click.option("--query-url", metavar="URL", help="Where a store answers queries.  [default: its …/query]")
+@common
+def follow(
+    session: Session,
+    *,
+    wanted: Wanted,
+    into: str,
+    once: bool,
+    until: int | None,
+    after: int | None,
+    graphs: Sequence[str],
+    subjects: Sequence[str],
+    predicates: Sequence[str],
+    out_format: OutputFormat,
+    consumer: str | None,
+    query_url: str | None,
+) -> None:
+    """Take the patches of a log to a target, and go on with each new one, until Ctrl-C.
+
+    It begins where the target stands: with the newest snapshot where it has nothing yet, else with the next patch.
+    """
+    is_live = not once and until is None
+    with ExitStack() as opened:
+        log = opened.enter_context(reading_log(wanted_place(wanted), session, grows=is_live))
+        if into == STANDARD:
+            selection = selection_of(graphs, subjects, predicates)
+            follower = opened.enter_context(_written(session, log, out_format, selection, after, consumer))
+        else:
+            follower = opened.enter_context(
+                follow_log(
+                    log,
+                    into,
+                    graphs=graphs,
+                    subjects=subjects,
+                    predicates=predicates,
+                    after=after,
+                    until=until,
+                    consumer=consumer,
+                    query_url=query_url,
+                )
+            )
+        if is_live:
+            follower.run()
+        else:
+            follower.catch_up(until)
+        if not session.is_quiet and into != STANDARD:
+            session.progress.pause()
+            click.echo(f"{into} has version {follower.position} of {log.name}")
+
+
+@contextmanager
+def _written(
+    session: Session,
+    log: PatchLog,
+    out_format: OutputFormat,
+    selection: Selection,
+    after: int | None,
+    consumer: str | None,
+) -> Iterator[Follower]:
+    with writing(STANDARD, session, is_text=out_format != "jelly-patch") as write:
+
+        def write_at_once(data: bytes) -> None:
+            write(data)
+            sys.stdout.flush()
+
+        target = Applying(OutputTarget(write_at_once, out_format), selection)
+        yield Follower(log, target, find_snapshot=snapshots_of(log), after=after, consumer=consumer)

@@ -1,1 +1,1 @@
-"""The apply job: patch logs as Delta tables. Empty in this release; the package holds the name and its place."""
+"""Patch logs as Delta tables, by Spark: a data source, the apply job and what keeps its tables. docs/spark.md."""

@@ -1,0 +1,190 @@
+"""The apply job: a log into its tables, batch by batch.
+
+    log ──▶ namespaces ──▶ changes ──▶ quads
+
+Each step is exactly once by itself, and begins where its table says that it is. `namespaces` goes first, so that it is
+never behind `changes`: most patches have no namespaces, and which ones do need not be found out again.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
+
+from delta.exceptions import DeltaConcurrentModificationException
+from pyspark.sql import DataFrame, SparkSession
+
+from patchlog.errors import PatchLogError, StorageError
+from patchlog.log.contract import PatchLog
+from spark.faults import may_die
+from spark.merging import append_changes, merge_namespaces, merge_quads
+from spark.origin import Origin, Range, balanced
+from spark.reduction import last_namespaces
+from spark.tables import Tables
+
+__all__ = ["ApplyJob", "Done", "Sizes"]
+
+Result = TypeVar("Result")
+
+_TRIES: Final = 10
+_WAIT_SECONDS: Final = 30.0
+_MOST_RANGES: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How much one step takes at a time. A patch is never divided."""
+
+    versions_per_batch: int = 100_000
+    operations_per_batch: int = 4_000_000
+    operations_per_merge: int = 20_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A step that is done: these versions are in this table now."""
+
+    table: str
+    versions: Range
+    operations: int
+    seconds: float
+    head_version: int
+
+    @property
+    def lag_versions(self) -> int:
+        """How many versions of the log, as it was, the table lacks."""
+        return self.head_version - self.versions.until
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """Versions to be applied, how they are read side by side, and which of them have namespaces."""
+
+    versions: Range
+    ranges: list[Range]
+    with_namespaces: list[Range]
+    operations: int
+
+
+@dataclass(slots=True)
+class ApplyJob:
+    """Brings the tables of a log to where the log is, and keeps them there.
+
+    Any number of jobs may work on the same tables: what one has done the others see, and of what they do at the same
+    time Delta takes one and refuses the others, which look again where the tables are.
+    """
+
+    session: SparkSession
+    origin: Origin
+    tables: Tables
+    sizes: Sizes = field(default_factory=Sizes)
+    consumer: str | None = None
+    tell: Callable[[Done], object] = id
+
+    def run_available(self) -> None:
+        """Apply all that is in the log at this moment."""
+        with self.origin.opened() as log:
+            self._catch_up(log, log.head().version)
+
+    def run_forever(self) -> None:
+        """Apply what is there and what comes, until the process is ended."""
+        with self.origin.opened() as log:
+            head = log.head().version
+            while True:
+                self._catch_up(log, head)
+                head = log.wait_for(self.tables.changes.number() + 1, _WAIT_SECONDS).version
+
+    def _catch_up(self, log: PatchLog, head: int) -> None:
+        unmerged = 0
+        while (operations := self._alone(lambda: self._apply_batch(log, head))) is not None:
+            unmerged += operations
+            if unmerged >= self.sizes.operations_per_merge:
+                self._merge(log, head)
+                unmerged = 0
+        self._merge(log, head)
+        may_die(self.session, "ended")
+
+    def _apply_batch(self, log: PatchLog, head: int) -> int | None:
+        """Apply the next batch up to the head; returns its operations, None where all is applied."""
+        begun = time.monotonic()
+        before = self.tables.changes.number()
+        if before >= head:
+            return None
+        batch = _planned(log, Range(before, head), self.sizes, self._partitions)
+        may_die(self.session, "planned")
+        if batch.with_namespaces:
+            rows = self._rows(batch.with_namespaces, "namespaces")
+            merge_namespaces(self.tables.namespaces, last_namespaces(rows), batch.versions.until)
+            may_die(self.session, "namespaces-committed")
+        rows = self._rows(batch.ranges, "quads")
+        may_die(self.session, "changes-read")
+        append_changes(self.session, self.tables.changes, rows, batch.versions)
+        may_die(self.session, "changes-committed")
+        self.tell(Done("changes", batch.versions, batch.operations, time.monotonic() - begun, head))
+        return batch.operations
+
+    def _merge(self, log: PatchLog, head: int) -> None:
+        begun = time.monotonic()
+        merged = self._alone(lambda: merge_quads(self.session, self.tables, log.name))
+        while merged is not None:
+            self.tell(Done("quads", merged.versions, merged.operations, time.monotonic() - begun, head))
+            begun = time.monotonic()
+            merged = self._alone(lambda: merge_quads(self.session, self.tables, log.name))
+        self._report(log)
+
+    def _report(self, log: PatchLog) -> None:
+        """Say in the log how far it was read. No table depends on it, so a log that refuses it stops nothing."""
+        version = self.tables.changes.number()
+        if self.consumer is None or version == 0:
+            return
+        try:
+            known = log.consumers.find(self.consumer)
+            if known is None or known.version < version:
+                log.consumers.advance(self.consumer, version)
+        except PatchLogError:
+            self.consumer = None
+        may_die(self.session, "position-reported")
+
+    def _rows(self, ranges: Iterable[Range], view: str) -> DataFrame:
+        options = self.origin.options() | {"view": view, "ranges": ",".join(map(str, ranges))}
+        return self.session.read.format("patchlog").options(**options).load()
+
+    def _alone(self, step: Callable[[], Result]) -> Result:
+        """Take a step; where another job was quicker, look again and take the step that is left."""
+        for tried in range(_TRIES):
+            try:
+                return step()
+            except DeltaConcurrentModificationException:
+                time.sleep(random.uniform(0.1, 0.5) * (tried + 1))  # noqa: S311  so that two jobs do not go in step
+        raise StorageError("other jobs are at work on these tables all the time", is_transient=True)
+
+    @property
+    def _partitions(self) -> int:
+        return 1 if self.origin.is_file else 2 * self.session.sparkContext.defaultParallelism
+
+
+def _planned(log: PatchLog, whole: Range, sizes: Sizes, partitions: int) -> _Batch:
+    counts: list[tuple[int, int]] = []
+    with_namespaces: list[Range] = []
+    operations = 0
+    for logged in log.read(whole.after, until=whole.until):
+        record = logged.record
+        counts.append((record.version, record.operations))
+        operations += record.operations
+        if record.namespaces:
+            _extend(with_namespaces, record.version)
+        if len(counts) >= sizes.versions_per_batch or operations >= sizes.operations_per_batch:
+            break
+    if len(with_namespaces) > _MOST_RANGES:
+        with_namespaces = [Range(with_namespaces[0].after, with_namespaces[-1].until)]
+    return _Batch(Range(whole.after, counts[-1][0]), balanced(counts, partitions), with_namespaces, operations)
+
+
+def _extend(ranges: list[Range], version: int) -> None:
+    if ranges and ranges[-1].until == version - 1:
+        ranges[-1] = Range(ranges[-1].after, version)
+    else:
+        ranges.append(Range(version - 1, version))

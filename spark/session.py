@@ -1,0 +1,81 @@
+"""One Spark session with Delta, set up for the jobs here: quiet, in UTC, with the Python that runs this."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+from patchlog.errors import UsageError
+from spark import jars
+from spark.source import register
+
+__all__ = ["opened_session", "start_session"]
+
+_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
+_LOGGING: Final = Path(__file__).parent / "log4j2.properties"
+_SETTINGS: Final = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    # Delta's default of 50 is for tables of millions of files.
+    "spark.databricks.delta.snapshotPartitions": "2",
+}
+
+
+def start_session(
+    master: str | None = None, *, memory: str = "2g", settings: Mapping[str, str] = _NOTHING
+) -> SparkSession:
+    """Start a session, or take the one that runs. Under spark-submit, master, memory and JARs are what it was told.
+
+    Raises UsageError where Java or Delta's JARs are missing.
+    """
+    builder = SparkSession.Builder().appName("patchlog")
+    for name, value in (_SETTINGS | _local_settings(memory) | dict(settings)).items():
+        builder.config(name, value)
+    if not _is_submitted():
+        jars.check_java()
+        # Workers that run another Python than the driver do not connect back.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        builder.master(master or "local[*]")
+        builder.config("spark.jars", ",".join(map(str, jars.installed())))
+    try:
+        session = builder.getOrCreate()
+    except RuntimeError as error:
+        raise UsageError(f"Spark does not start: {error}") from error
+    register(session)
+    return session
+
+
+@contextmanager
+def opened_session(
+    master: str | None = None, *, memory: str = "2g", settings: Mapping[str, str] = _NOTHING
+) -> Iterator[SparkSession]:
+    """Start a session and stop it in the end."""
+    session = start_session(master, memory=memory, settings=settings)
+    try:
+        yield session
+    finally:
+        session.stop()
+
+
+def _is_submitted() -> bool:
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def _local_settings(memory: str) -> dict[str, str]:
+    if _is_submitted():
+        return {}
+    return {
+        "spark.driver.memory": memory,
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}",
+        "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1)),
+    }

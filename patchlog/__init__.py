@@ -4,10 +4,14 @@
     patchlog.patch      read and write patches: Jelly-Patch, RDF Patch; and what patches do to datasets
     patchlog.errors     what can go wrong
 
+    patchlog.follow     a log's changes taken to a second copy
+
 A term is its canonical N-Triples text; `parse_term` takes one apart, `iri_term` and its like put one together.
 """
 
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any, Final
 
 from patchlog import patch, rdf
 from patchlog.errors import PatchLogError
@@ -24,6 +28,7 @@ __all__ = [
     "PatchLogError",
     "__version__",
     "blank_node_term",
+    "follow",
     "iri_term",
     "literal_term",
     "parse_term",
@@ -31,3 +36,17 @@ __all__ = [
     "quoted_triple_term",
     "rdf",
 ]
+
+if TYPE_CHECKING:
+    from patchlog.followers.follow import follow
+
+# rdflib is slow to import, and most of the library does without.
+_IMPORTED_WHEN_NEEDED: Final = {
+    "follow": "patchlog.followers.follow",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _IMPORTED_WHEN_NEEDED:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_IMPORTED_WHEN_NEEDED[name]), name)

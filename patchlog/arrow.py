@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from patchlog.codec.faces import ArrowDecoderFace, ArrowEncoderFace
-from patchlog.errors import MissingExtra
+from patchlog.errors import MissingExtra, UsageError
 from patchlog.pipes import drain
 from patchlog.streams import Write
 
@@ -24,9 +24,13 @@ class ArrowStream:
     def __init__(self, decoder: ArrowDecoderFace, chunks: Iterable[bytes]) -> None:
         self._decoder = decoder
         self._chunks = chunks
+        self._is_read = False
 
     def __iter__(self) -> Iterator[Any]:
         pyarrow = _pyarrow()
+        if self._is_read:
+            raise UsageError("a stream of Arrow batches can be read once: make a table of it, or open the source again")
+        self._is_read = True
         return map(pyarrow.record_batch, drain(self._decoder, self._chunks))
 
     def __arrow_c_schema__(self) -> object:

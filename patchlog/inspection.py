@@ -10,10 +10,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
-__all__ = ["Counts", "Detail", "count_frames", "describe_options"]
+from google.protobuf.unknown_fields import UnknownFieldSet
+
+__all__ = ["Counts", "Detail", "count_frames", "describe_options", "other_format"]
 
 Detail: TypeAlias = Literal["flat", "node", "term"]
 
+_NUMBER: Final = 0
+_STRING: Final = 2
 _POSITIONS: Final = ("subject", "predicate", "object", "graph")
 _NODES: Final = ("iri", "bnode", "literal", "triple", "default_graph", "repeated")
 _STATEMENT_ROWS: Final = {"triple": 3, "quad": 4, "statement_add": 4, "statement_delete": 4}
@@ -87,6 +91,15 @@ def count_frames(frames: Iterable[tuple[Any, int]], *, detailed: bool = False) -
 def _node(member: str | None) -> str:
     """The kind of a term, from the name of the oneof's member: `o_triple_term` is a triple."""
     return "repeated" if member is None else member[2:].removesuffix("_term")
+
+
+def other_format(options: Any) -> str | None:
+    """The format that an options row is one of beyond doubt, where that is not the one that it was read as."""
+    fields: Any = UnknownFieldSet(options)
+    unknown = {(one.field_number, one.wire_type) for one in fields}
+    if options.DESCRIPTOR.name == "RdfStreamOptions":
+        return "Jelly-Patch" if (1, _NUMBER) in unknown else None  # the statement type, where the name should be
+    return "Jelly-RDF" if {(1, _STRING), (14, _NUMBER)} & unknown else None  # the name, the logical type
 
 
 def describe_options(options: Any) -> dict[str, Any]:

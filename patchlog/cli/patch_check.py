@@ -61,6 +61,7 @@ def inspect(
     from patchlog.frames import read_frame_messages
     from patchlog.wire import RdfPatchFrame
 
+    choose_format(None, file_name(path), (JELLY_PATCH,), default=JELLY_PATCH)
     with (
         writing(to, session, is_text=True) as write,
         minding_seams(path, session, JELLY_PATCH) as seams,

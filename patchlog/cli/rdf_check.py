@@ -64,6 +64,7 @@ def inspect(
     from patchlog.frames import read_frame_messages
     from patchlog.wire import RdfStreamFrame
 
+    choose_format(None, file_name(path), (JELLY,), default=JELLY)
     with writing(to, session, is_text=True) as write, minding_seams(path, session, JELLY) as seams, about(path, JELLY):
         chunks = in_final_layout(seams.watch(reading(path, session)))
         frames = read_frame_messages(chunks, RdfStreamFrame, limits=limits, strict=strict)

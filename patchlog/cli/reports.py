@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from patchlog.errors import UnexpectedRow
-from patchlog.inspection import Counts, Detail, count_frames, describe_options
+from patchlog.inspection import Counts, Detail, count_frames, describe_options, other_format
 from patchlog.streams import Write
 
 __all__ = ["Report"]
@@ -36,6 +36,8 @@ class Report:
                 break
         if options is None:
             raise UnexpectedRow("the stream does not begin with an options row")
+        if other := other_format(options):
+            raise UnexpectedRow(f"the options are those of {other}: inspect it as that")
         write(_yaml({"stream_options": describe_options(options)}))
         self._write_counts(chain(head, (counts for _, counts in counted)), write)
 

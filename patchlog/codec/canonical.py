@@ -25,12 +25,14 @@ class CanonicalPatchEncoder(Spendable):
         self._options = replace(CANONICAL_PATCH, rdf_star=rdf_star, generalized_statements=generalized_statements)
         self._frames = FrameWriter(rows_per_frame=0, is_bounded=True)
         self._patch: OperationWriter | None = None
+        self._has_patches = False
         self._transactions = TransactionOrder()
 
     @spending
     def accept(self, operation: Operation, /) -> None:
         """Write one operation."""
         if self._patch is None:
+            self._has_patches = True
             self._patch = OperationWriter(self._options, self._frames, begins_explicitly=True)
         self._transactions.accept(operation)
         if isinstance(operation, Punctuation):
@@ -45,8 +47,10 @@ class CanonicalPatchEncoder(Spendable):
 
     @spending
     def finish(self) -> bytes:
-        """End the last patch if it is still open, and take what is left."""
-        if self._patch is not None:
+        """End the last patch if it is still open, and take what is left. No operations at all are an empty patch."""
+        if not self._has_patches:
+            self.accept(Punctuation())
+        elif self._patch is not None:
             self._punctuate(self._patch)
         return self._frames.take()
 

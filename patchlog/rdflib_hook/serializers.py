@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from inspect import signature
 from io import BytesIO
 from itertools import chain
 from typing import IO, Any
@@ -78,6 +79,7 @@ class JellyPatchSerializer(Serializer):
         **contents: Any,
     ) -> None:
         """Write to the stream. `contents` are the keyword arguments of `operations_of`."""
+        _refuse_unknown(contents, "options", "rows_per_frame", "delimited")
         _refuse_text(stream, encoding)
         options = _patch_options(self.store, options)
         encoder = PatchEncoder(options, rows_per_frame=rows_per_frame, delimited=delimited)
@@ -97,9 +99,17 @@ class RdfPatchSerializer(Serializer):
         **contents: Any,
     ) -> None:
         """Write to the stream. `contents` are the keyword arguments of `operations_of`."""
+        _refuse_unknown(contents)
         if encoding is not None and encoding.lower().replace("-", "") != "utf8":
             raise UsageError(f"RDF Patch is written in UTF-8, not in {encoding}")
         _write(RdfPatchWriter(), operations_of(self.store, **contents), stream)
+
+
+def _refuse_unknown(contents: Mapping[str, Any], *others: str) -> None:
+    """Refuse keywords that neither `operations_of` nor the serializer (`others`) has."""
+    known = [name for name, one in signature(operations_of).parameters.items() if one.kind is one.KEYWORD_ONLY]
+    if unknown := contents.keys() - known:
+        raise UsageError(f"there is no option {min(unknown)!r} here; there are {', '.join([*known, *others])}")
 
 
 def _refuse_text(stream: IO[bytes], encoding: str | None) -> None:

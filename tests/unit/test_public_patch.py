@@ -98,6 +98,20 @@ def test_canonical_bytes_can_be_laid_end_to_end():
     assert list(patch.read(one + other + one)) == [*PATCH, Delete(A, B, C, G), Punctuation(), *PATCH]
 
 
+def test_canonical_bytes_of_nothing_are_an_empty_patch_that_is_read_back():
+    nothing = patch.canonical([])
+
+    assert list(patch.read(nothing)) == [Punctuation()]
+    assert patch.canonical(patch.read(nothing)) == nothing
+    assert list(patch.read(nothing + patch.canonical(PATCH))) == [Punctuation(), *PATCH]
+
+
+@pytest.mark.parametrize("call", [patch.effect, patch.squash, lambda things: list(patch.apply(things, []))])
+def test_what_is_no_operation_has_no_effect_but_an_error(call):
+    with pytest.raises(UsageError, match="5 is not an operation"):
+        call([5])
+
+
 def test_canonical_flags_are_those_of_the_log():
     options = patch.read_options(patch.canonical(PATCH, rdf_star=False))
 

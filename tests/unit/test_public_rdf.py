@@ -235,6 +235,16 @@ def test_statements_go_to_arrow_and_back(tmp_path, dictionary):
         assert [(*one, "")[:4] for one in rdf.read(tmp_path / name)] == QUADS
 
 
+def test_arrow_stream_is_read_once():
+    pa = pytest.importorskip("pyarrow")
+    stream = rdf.to_arrow(jelly(TRIPLES))
+    pa.table(stream)
+
+    for read_again in (pa.table, list):
+        with pytest.raises(UsageError, match="can be read once"):
+            read_again(stream)
+
+
 def test_arrow_comes_batch_by_batch():
     pytest.importorskip("pyarrow")
 

@@ -54,6 +54,22 @@ def test_inspection_of_another_format_is_an_error(failed):
     assert failed("rdf", "inspect", stdin=b"<html>").startswith("standard input: frame 0: ")
 
 
+def test_inspection_of_the_other_kind_of_jelly_says_which_it_is(done, failed, folder):
+    done("patch", "to-jelly", "--to", "p.jellyp", stdin=b"A <a> <b> <c> .")
+    done("rdf", "to-jelly", "--to", "a.jelly", stdin=b"<a> <b> <c> .")
+
+    assert failed("rdf", "inspect", "p.jellyp") == ("p.jellyp is Jelly-Patch by its name; what can stand here is jelly")
+    assert failed("patch", "inspect", "a.jelly") == (
+        "a.jelly is Jelly-RDF by its name; what can stand here is jelly-patch"
+    )
+    assert failed("rdf", "inspect", stdin=(folder / "p.jellyp").read_bytes()) == (
+        "standard input: the options are those of Jelly-Patch: inspect it as that"
+    )
+    assert failed("patch", "inspect", stdin=(folder / "a.jelly").read_bytes()) == (
+        "standard input: the options are those of Jelly-RDF: inspect it as that"
+    )
+
+
 @pytest.mark.usefixtures("files")
 def test_valid_stream_is_said_to_be(done):
     assert done("rdf", "validate", "a.jelly").text == "a.jelly is valid: 3 statements in 1 frame\n"

@@ -314,8 +314,12 @@ class TestCanonical:
         with pytest.raises(TransactionError):
             write(codec.CanonicalPatchEncoder(), *operations)
 
-    def test_without_operations_there_are_no_bytes(self, codec):
-        assert codec.CanonicalPatchEncoder().finish() == b""
+    def test_no_operations_at_all_are_an_empty_patch(self, codec):
+        empty = write(codec.CanonicalPatchEncoder(), Punctuation())
+
+        assert codec.CanonicalPatchEncoder().finish() == empty
+        assert codec.Converter("rdf-patch", "canonical-patch").finish() == empty
+        assert codec.ArrowEncoder("canonical-patch").finish() == empty
 
     def test_an_empty_patch_has_options_and_punctuation(self, codec, patch):
         assert write(codec.CanonicalPatchEncoder(), Punctuation()) == patch.stream(

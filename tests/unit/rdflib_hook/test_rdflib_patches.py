@@ -338,6 +338,12 @@ def test_arguments_that_contradict_are_refused(arguments, message):
         Dataset().serialize(format="rdf-patch", **arguments)
 
 
+@pytest.mark.parametrize("format", ["rdf-patch", "jelly-patch"])
+def test_unknown_keywords_of_the_serializers_are_refused_with_those_that_there_are(format):
+    with pytest.raises(UsageError, match=r"no option 'header' here; there are operation, target, header_id"):
+        Dataset().serialize(format=format, encoding="jelly" if format == "jelly-patch" else None, header="<a>")
+
+
 def test_options_that_do_not_fit_are_refused():
     with pytest.raises(UsageError, match="cannot hold a dataset"):
         Dataset().serialize(

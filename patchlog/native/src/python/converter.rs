@@ -166,7 +166,12 @@ impl Output for PatchWriter {
     }
 
     fn finish_output(&mut self) -> Result<()> {
-        self.finish()
+        self.finish()?;
+        if self.frames.ended == 0 {
+            // Only a canonical one writes no frame for no operations: they are an empty patch.
+            self.punctuation()?;
+        }
+        Ok(())
     }
 
     fn end_input_patch(&mut self) {

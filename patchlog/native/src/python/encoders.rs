@@ -9,6 +9,7 @@ use crate::encode::patch::PatchWriter;
 use crate::encode::rdf::RdfWriter;
 use crate::encode::text::{TextFormat, TextSink};
 use crate::fault::{Result, invalid_term, usage_error};
+use crate::python::converter::Output;
 use crate::python::{Count, Guarded, OrRaise, patch_options_from, rdf_options_from};
 use crate::sink::{Action, Place, STATEMENT_PLACES, Sink, Transaction};
 
@@ -267,7 +268,7 @@ impl PatchState {
     }
 
     fn finish<'py>(&mut self, py: Python<'py>) -> Result<Bound<'py, PyBytes>> {
-        self.writer.finish()?;
+        self.writer.finish_output()?;
         Ok(take_bytes(py, &mut self.writer.frames.out))
     }
 }

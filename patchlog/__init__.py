@@ -4,6 +4,8 @@
     patchlog.patch      read and write patches: Jelly-Patch, RDF Patch; and what patches do to datasets
     patchlog.errors     what can go wrong
 
+    patchlog.capture    an rdflib store that records its changes in a log
+    patchlog.transaction
     patchlog.follow     a log's changes taken to a second copy
 
 A term is its canonical N-Triples text; `parse_term` takes one apart, `iri_term` and its like put one together.
@@ -28,6 +30,7 @@ __all__ = [
     "PatchLogError",
     "__version__",
     "blank_node_term",
+    "capture",
     "follow",
     "iri_term",
     "literal_term",
@@ -35,14 +38,18 @@ __all__ = [
     "patch",
     "quoted_triple_term",
     "rdf",
+    "transaction",
 ]
 
 if TYPE_CHECKING:
     from patchlog.followers.follow import follow
+    from patchlog.rdflib_hook.capture import capture, transaction
 
 # rdflib is slow to import, and most of the library does without.
 _IMPORTED_WHEN_NEEDED: Final = {
+    "capture": "patchlog.rdflib_hook.capture",
     "follow": "patchlog.followers.follow",
+    "transaction": "patchlog.rdflib_hook.capture",
 }
 
 

@@ -11,7 +11,9 @@
     │   └── InvalidSyntax              a text format is not well formed               .line
     ├── TransactionError               transactions out of order: nested start, end without start   .frame .row .line
     ├── LogError                       a patch log refuses a request
-    │   ├── LogNotFound  ├── LogAlreadyExists  ├── HeadMismatch (.expected_head .actual_head)
+    │   ├── LogNotFound  ├── LogAlreadyExists
+    │   ├── HeadMismatch               another writer was first     .expected_head .actual_head
+    │   │   └── ConflictError          and has changed the same     .quads .namespaces
     │   ├── PatchAlreadyExists (.id .version)  ├── RevertConflict (.examples)
     │   ├── PositionGone (.oldest_kept)
     │   ├── ConsumerNotFound  ├── ConsumerRefused  ├── TruncationRefused (.consumer)
@@ -27,8 +29,11 @@ This module knows no HTTP and no database.
 
 from __future__ import annotations
 
+from typing import Final
+
 __all__ = [
     "CodecError",
+    "ConflictError",
     "ConsumerNotFound",
     "ConsumerRefused",
     "HeadMismatch",
@@ -56,6 +61,9 @@ __all__ = [
     "UnsupportedOption",
     "UsageError",
 ]
+
+
+_SHOWN_IN_CONFLICT: Final = 5
 
 
 class PatchLogError(Exception):
@@ -143,6 +151,31 @@ class HeadMismatch(LogError):
             f"the patch was built on {self.expected_head or 'an empty log'}, but the head is "
             f"{self.actual_head or 'an empty log'}: read what came between and build the patch anew"
         )
+
+
+class ConflictError(HeadMismatch):
+    """Another writer has changed the same quads or namespaces: roll back, look at what is there, and change it anew."""
+
+    def __init__(
+        self,
+        expected_head: str | None,
+        actual_head: str | None,
+        quads: list[tuple[str, str, str, str]],
+        namespaces: list[str],
+    ) -> None:
+        super().__init__(expected_head, actual_head)
+        self.quads = quads
+        self.namespaces = namespaces
+
+    def __str__(self) -> str:
+        touched = [f"({' '.join(filter(None, quad))})" for quad in self.quads] + [
+            f"the prefix {name!r}" for name in self.namespaces
+        ]
+        if not touched:
+            return super().__str__()
+        more = len(touched) - _SHOWN_IN_CONFLICT
+        shown = ", ".join(touched[:_SHOWN_IN_CONFLICT]) + (f" and {more} more" if more > 0 else "")
+        return f"another writer has changed the same: {shown}; roll back, look at what is there, and change it anew"
 
 
 class PatchAlreadyExists(LogError):

@@ -1,0 +1,146 @@
+"""What a store has of its log, and how the two are brought together.
+
+    position    the version that the store has reached; all patches up to it have taken effect
+    head        the patch that the next one goes on: the one at the position, or the last of those that wait
+
+Bringing in what is missing is always the same: the net effect of all patches behind the position, our own among them,
+in the order of the log, and those that still wait on top of it. Effects are idempotent, so nothing depends on how much
+of it the store had before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from patchlog.codec.patch_ids import PatchId
+from patchlog.effect import Effect, NamespaceKey, effect
+from patchlog.engine import PatchDecoder, RdfPatchReader
+from patchlog.log.contract import PatchLog
+from patchlog.model import Operation, Quad, Term
+from patchlog.outbox import Delivery
+from patchlog.rdflib_hook.capture.patch_text import PatchText
+
+__all__ = ["Missed", "Replica"]
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """What a store does not have yet: the net effect of all of it, of what others did, and of what we did ourselves."""
+
+    net: Effect
+    foreign: Effect
+    own: Effect
+    version: int
+    head: PatchId | None
+    log_head: PatchId | None
+
+    def touched_too(self, change: Effect) -> tuple[list[Quad], list[str]]:
+        """The quads, and the prefixes, that others have changed, and so have we, or would with one more change."""
+        ours = self.own.adds | self.own.deletes | change.adds | change.deletes
+        names = self.foreign.namespaces.keys() & (self.own.namespaces.keys() | change.namespaces.keys())
+        return sorted((self.foreign.adds | self.foreign.deletes) & ours), sorted(name for _, name in names)
+
+
+class Replica:
+    """One writer's view of a log."""
+
+    def __init__(self, log: PatchLog, delivery: Delivery) -> None:
+        self._log = log
+        self._delivery = delivery
+        self.log_id: Final = log.describe().id
+        self.position = 0
+        self.head: PatchId | None = None
+        self._own: set[PatchId] = set()
+
+    @property
+    def is_new(self) -> bool:
+        """Whether nothing was ever appended, or waits to be."""
+        return self._log.head().version == 0 and not self._delivery.waiting()
+
+    def has(self, patch_id: PatchId) -> bool:
+        """Whether a patch is in the log."""
+        return self._log.find(patch_id) is not None
+
+    def trust_head(self) -> None:
+        """The store is as the log says, so somebody has said."""
+        head = self._log.head()
+        self.position, self.head = head.version, head.id
+
+    def missed(self) -> Missed:
+        """Read what the store does not have yet."""
+        # First what waits: what is delivered meanwhile is then seen twice, and not missed.
+        waiting = {patch.id: self._delivery.content(patch) for patch in self._delivery.waiting()}
+        self._own |= waiting.keys()
+        head = self._log.head()
+        net, foreign, own = _Running(), _Running(), _Running()
+        for logged in self._log.read(after=self.position, until=head.version):
+            change = effect(_decoded(logged.chunks))
+            net.take(change)
+            (own if logged.record.id in self._own else foreign).take(change)
+            waiting.pop(logged.record.id, None)
+        for content in waiting.values():
+            change = effect(_read([content]))
+            net.take(change)
+            own.take(change)
+        return Missed(net.effect, foreign.effect, own.effect, head.version, [head.id, *waiting][-1], head.id)
+
+    def has_reached(self, missed: Missed) -> None:
+        """The store has it now."""
+        self.position, self.head = missed.version, missed.head
+        if not self._delivery.waiting():
+            self._own.clear()
+
+    def deliver_waiting(self) -> None:
+        """Let what waits go on the present head of the log: somebody has seen that the two go together."""
+        if self._delivery.waiting():
+            self._delivery.deliver(self._log.head().id)
+
+    def append(self, patch: PatchText) -> bool:
+        """Append a patch, or let it wait. Returns whether the store lacks something that stands in the log before it.
+
+        Raises HeadMismatch where another writer was first. After a StorageError that is transient nobody knows whether
+        it is in the log; the same patch may be appended again.
+        """
+        appended = self._delivery.send(patch, patch.id, self.head)
+        self.head = patch.id
+        if appended is not None and appended.version == self.position + 1:
+            self.position = appended.version
+            return False
+        self._own.add(patch.id)
+        return appended is not None
+
+
+class _Running:
+    """The net effect of one patch after the other."""
+
+    def __init__(self) -> None:
+        self._adds: set[Quad] = set()
+        self._deletes: set[Quad] = set()
+        self._namespaces: dict[NamespaceKey, Term | None] = {}
+
+    def take(self, change: Effect) -> None:
+        self._adds -= change.deletes
+        self._adds |= change.adds
+        self._deletes -= change.adds
+        self._deletes |= change.deletes
+        self._namespaces.update(change.namespaces)
+
+    @property
+    def effect(self) -> Effect:
+        return Effect(self._adds, self._deletes, self._namespaces)
+
+
+def _decoded(chunks: Iterable[bytes]) -> Iterator[Operation]:
+    decoder = PatchDecoder()
+    for chunk in chunks:
+        yield from decoder.feed(chunk)
+    yield from decoder.finish()
+
+
+def _read(chunks: Iterable[bytes]) -> Iterator[Operation]:
+    reader = RdfPatchReader()
+    for chunk in chunks:
+        yield from reader.feed(chunk)
+    yield from reader.finish()

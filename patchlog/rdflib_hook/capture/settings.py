@@ -1,0 +1,109 @@
+"""How a store is captured, from arguments or from the string that rdflib's `open` takes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias, get_args
+
+from rdflib.store import Store
+from rdflib.term import IdentifiedNode
+from rdflib.term import Literal as RdflibLiteral
+
+from patchlog.errors import UsageError
+from patchlog.log.contract import PatchLog
+
+__all__ = ["ConflictPolicy", "HeaderValue", "LogPlace", "Settings", "header_values", "settings_of"]
+
+ConflictPolicy: TypeAlias = Literal["rebase", "fail", "last-writer-wins"]
+"""What becomes of a commit when another writer was first.
+
+- `rebase`: it goes on top of what the other has done, unless both have changed the same: then ConflictError
+- `fail`: ConflictError in any case
+- `last-writer-wins`: it goes on top of what the other has done
+"""
+
+LogPlace: TypeAlias = str | os.PathLike[str] | PatchLog
+HeaderValue: TypeAlias = str | IdentifiedNode | RdflibLiteral
+
+_FLAG: Final = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The options of `capture`, which says what they mean."""
+
+    log: LogPlace
+    conflicts: ConflictPolicy = "rebase"
+    load: bool = True
+    create: bool = True
+    token: str | None = None
+    headers: Mapping[str, HeaderValue] = field(default_factory=dict)
+    autocommit: bool = False
+    commit_every: int | None = None
+    commit_after_seconds: float | None = None
+    record_rollbacks: bool = False
+    outbox: Path | str | bool | None = None
+    outbox_max_patches: int | None = None
+    outbox_max_bytes: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.conflicts not in get_args(ConflictPolicy):
+            raise UsageError(
+                f"conflicts is one of {', '.join(map(repr, get_args(ConflictPolicy)))}, not {self.conflicts!r}"
+            )
+        for name in ("commit_every", "commit_after_seconds", "outbox_max_patches", "outbox_max_bytes"):
+            value = getattr(self, name)
+            if value is not None and value <= 0:
+                raise UsageError(f"{name} is a number above 0, not {value!r}")
+
+
+def settings_of(configuration: object) -> tuple[str | None, Settings]:
+    """Read a configuration: the place of a log, or `log=…; option=value; …`. The inner store's plugin comes first."""
+    if not isinstance(configuration, str) or not configuration.strip():
+        raise UsageError(
+            f"the configuration of the store is the place of a log, such as sqlite:///FILE#NAME, not {configuration!r}"
+        )
+    if not configuration.lstrip().startswith(("log=", "inner=")):
+        return None, Settings(log=configuration.strip())
+    values: dict[str, Any] = {}
+    known = {known.name: str(known.type) for known in fields(Settings)} | {"inner": "str"}
+    for part in filter(None, map(str.strip, configuration.split(";"))):
+        name, found, text = part.partition("=")
+        if not found or name not in known or name == "headers":
+            raise UsageError(f"{part!r} is no option of a captured store; they are {', '.join(known)}")
+        values[name] = _value(name, known[name], text)
+    if "log" not in values:
+        raise UsageError("the configuration of the store lacks log=…")
+    inner = values.pop("inner", None)
+    return inner, Settings(**values)
+
+
+def header_values(headers: Mapping[str, HeaderValue]) -> dict[str, IdentifiedNode | RdflibLiteral]:
+    """Headers as terms: text is a literal."""
+    return {
+        key: value if isinstance(value, IdentifiedNode | RdflibLiteral) else RdflibLiteral(value)
+        for key, value in headers.items()
+    }
+
+
+def _value(name: str, kind: str, text: str) -> Any:
+    if kind == "bool" or (name == "outbox" and text.lower() in _FLAG):
+        if text.lower() not in _FLAG:
+            raise UsageError(f"{name} is true or false, not {text!r}")
+        return _FLAG[text.lower()]
+    try:
+        if kind.startswith("int"):
+            return int(text)
+        return float(text) if kind.startswith("float") else text
+    except ValueError as error:
+        raise UsageError(f"{name} is a number, not {text!r}") from error
+
+
+def check_store(inner: object) -> Store:
+    """The inner store, or UsageError."""
+    if not isinstance(inner, Store):
+        raise UsageError(f"an rdflib store is captured, not a {type(inner).__name__}: pass `dataset.store`, or nothing")
+    return inner

@@ -1,0 +1,93 @@
+"""SPARQL UPDATE on a captured store, by rdflib's engine, so that every change goes through the capture.
+
+rdflib 7.6 is wrong about the default graph of a Dataset: INSERT DATA raises ValueError there, and for DELETE DATA,
+DELETE WHERE, CLEAR DEFAULT, ADD, COPY and MOVE it is all graphs. So here the default graph is pushed as the graph that
+an operation works on. CREATE GRAPH is not there at all; it is here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from rdflib.graph import DATASET_DEFAULT_GRAPH_ID, Dataset, Graph
+from rdflib.plugins.sparql import update as engine
+from rdflib.plugins.sparql.algebra import translateUpdate
+from rdflib.plugins.sparql.parser import parseUpdate
+from rdflib.plugins.sparql.parserutils import CompValue
+from rdflib.plugins.sparql.sparql import QueryContext, Update
+from rdflib.store import Store
+from rdflib.term import Identifier, Variable
+
+from patchlog.errors import UsageError
+
+__all__ = ["UpdateEngine"]
+
+_UNION: Final = "__UNION__"
+
+_EVALUATED: Final[Mapping[str, Callable[[QueryContext, CompValue], None]]] = {
+    "Load": engine.evalLoad,
+    "Clear": engine.evalClear,
+    "Drop": engine.evalDrop,
+    "Add": engine.evalAdd,
+    "Move": engine.evalMove,
+    "Copy": engine.evalCopy,
+    "InsertData": engine.evalInsertData,
+    "DeleteData": engine.evalDeleteData,
+    "DeleteWhere": engine.evalDeleteWhere,
+    "Modify": engine.evalModify,
+}
+_MATCHES_UNION: Final = frozenset({"DeleteWhere", "Modify"})
+
+
+class UpdateEngine:
+    """Runs updates on a store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._datasets: dict[str, Dataset] = {}
+
+    def run(
+        self,
+        update: str | Update,
+        init_ns: Mapping[str, Any],
+        init_bindings: Mapping[str, Identifier],
+        query_graph: str,
+        savepoint: Callable[[], Callable[[], None]],
+    ) -> None:
+        """Run a request. What fails with SILENT goes back to its savepoint, and is no error."""
+        if isinstance(update, str):
+            update = translateUpdate(parseUpdate(update), initNs=init_ns)
+        graph = self._graph(query_graph)
+        bindings: dict[str, Identifier] = {Variable(name): value for name, value in init_bindings.items()}
+        for operation in update.algebra:
+            context = QueryContext(graph, initBindings=bindings)
+            context.prologue = operation.prologue
+            if isinstance(graph, Dataset) and not (graph.default_union and operation.name in _MATCHES_UNION):
+                context = context.pushGraph(graph.default_graph)
+            go_back = savepoint()
+            try:
+                if operation.name == "Create":
+                    _create(context, operation)
+                else:
+                    _EVALUATED[operation.name](context, operation)
+            except Exception:
+                if not operation.silent:
+                    raise
+                go_back()
+
+    def _graph(self, query_graph: str) -> Graph:
+        name = str(query_graph)
+        if name not in (_UNION, str(DATASET_DEFAULT_GRAPH_ID)) or not self._store.graph_aware:
+            return Graph(self._store, query_graph)
+        # Kept, as each new one would bind rdflib's prefixes again.
+        if name not in self._datasets:
+            self._datasets[name] = Dataset(store=self._store, default_union=name == _UNION)
+        return self._datasets[name]
+
+
+def _create(context: QueryContext, operation: CompValue) -> None:
+    graph = context.dataset.get_context(operation.graphiri)
+    if any(known.identifier == graph.identifier for known in context.dataset.store.contexts()):
+        raise UsageError(f"CREATE GRAPH: the graph {graph.identifier.n3()} is there already")
+    context.dataset.store.add_graph(graph)

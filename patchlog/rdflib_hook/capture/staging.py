@@ -1,0 +1,276 @@
+"""A layer before a store that may outlive the process: what is not committed is kept here, and read through it.
+
+The store sees a transaction only when the log has it, and says in the graph `<urn:patchlog:positions>` which version
+it has reached. A crash in between leaves it behind the log, and what is missing is applied when it is opened again:
+effects are idempotent, so it does not matter how much of it was there. The position changes last, and where two stand
+there the lower one counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import lru_cache, partial
+from typing import Any, Final, TypeAlias
+
+from rdflib.graph import DATASET_DEFAULT_GRAPH_ID, Graph
+from rdflib.namespace import XSD
+from rdflib.plugins.stores.memory import Memory
+from rdflib.store import Store
+from rdflib.term import IdentifiedNode, Literal, URIRef
+
+from patchlog.errors import UsageError
+from patchlog.rdflib_hook.capture.journal import Net, RdflibTriple
+from patchlog.rdflib_hook.capture.workspace import Found, Pattern
+
+__all__ = ["POSITIONS", "StagedWorkspace"]
+
+# A follower writes its position in the same way (`patchlog.followers.positions`): each can go on where the other was.
+POSITIONS: Final = URIRef("urn:patchlog:positions")
+_POSITION: Final = URIRef("urn:patchlog:position")
+_PREFIX: Final = URIRef("urn:patchlog:prefix")
+_STRING: Final = XSD.string
+_BATCH: Final = 1 << 13
+
+_Key: TypeAlias = tuple[Any, Any, Any, IdentifiedNode]
+
+
+class StagedWorkspace:
+    """The changes of a transaction before any store that has named graphs."""
+
+    def __init__(self, inner: Store, owner: Store) -> None:
+        if not inner.context_aware:
+            raise UsageError(
+                f"the store {type(inner).__name__} has no named graphs, so no place for its position in the log"
+            )
+        self._inner = inner
+        self._owner = owner
+        self._book = Graph(inner, POSITIONS)
+        self._kept_literal = lru_cache(maxsize=1 << 16)(partial(_kept_literal, _scratch(inner)))
+        self._begin()
+
+    def _begin(self) -> None:
+        self._added = Memory()
+        self._removed: dict[_Key, None] = {}
+        self._new_graphs: dict[IdentifiedNode, Graph] = {}
+        self._gone_graphs: dict[IdentifiedNode, Graph] = {}
+        # Whether the inner store failed while it took changes: nobody knows which of them it has.
+        self._is_unsure = False
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether there is nothing in the layer."""
+        return not (self._removed or self._new_graphs or self._gone_graphs or len(self._added))
+
+    def triples(self, pattern: Pattern, context: Graph | None) -> Iterator[Found]:
+        """Those of the store that were not removed, and those that were added."""
+        for triple, graphs in self._below(pattern, context):
+            left = [graph for graph in graphs if _key(triple, graph) not in self._removed] if self._removed else graphs
+            if left:
+                yield triple, iter(left)
+        for triple, contexts in self._added.triples(pattern, context):  # type: ignore[arg-type]
+            yield triple, iter(list(contexts))
+
+    def _below(self, pattern: Pattern, context: Graph | None) -> Iterator[tuple[RdflibTriple, list[Graph]]]:
+        if context is not None:
+            for triple, _ in self._inner.triples(pattern, self._lower(context)):  # type: ignore[arg-type]
+                yield triple, [context]
+            return
+        found: Any = self._inner.triples(pattern, None)  # type: ignore[arg-type]
+        for triple, contexts in found:
+            if contexts is None:  # a SPARQL endpoint does not say where: ask graph by graph
+                yield from self._graph_by_graph(pattern)
+                return
+            graphs = [self._upper(graph) for graph in contexts if graph is not None]
+            graphs = [graph for graph in graphs if graph.identifier != POSITIONS]
+            if graphs:
+                yield triple, graphs
+
+    def _graph_by_graph(self, pattern: Pattern) -> Iterator[tuple[RdflibTriple, list[Graph]]]:
+        names = {DATASET_DEFAULT_GRAPH_ID: None} | {graph.identifier: None for graph in self._known(None)}
+        for name in names:
+            yield from self._below(pattern, Graph(self._owner, name))
+
+    def holds(self, triple: RdflibTriple, context: Graph | None) -> bool:
+        """Whether it was added, or is in the store and was not removed."""
+        assert context is not None, "stores with named graphs are asked about one of them"
+        if any(True for _ in self._added.triples(triple, context)):
+            return True
+        if _key(triple, context) in self._removed:
+            return False
+        return any(True for _ in self._inner.triples(triple, self._lower(context)))
+
+    def as_kept(self, triple: RdflibTriple) -> RdflibTriple:
+        """The triple as the store would say it when it is asked: many rewrite literals."""
+        subject, predicate, object_ = triple
+        if isinstance(object_, Literal) and (object_.datatype is not None or object_.language):
+            return subject, predicate, self._kept_literal(*_parts(object_))
+        return triple
+
+    def contexts(self, triple: RdflibTriple | None) -> Iterator[Graph]:
+        """The graphs of both."""
+        if triple is not None:
+            found = {graph.identifier: graph for _, graphs in self.triples(triple, None) for graph in graphs if graph}
+            return iter(found.values())
+        below = {graph.identifier: graph for graph in self._known(None)}
+        above = {graph.identifier: graph for graph in self._added.contexts()} | self._new_graphs
+        return iter([graph for name, graph in (below | above).items() if name not in self._gone_graphs])
+
+    def _known(self, triple: RdflibTriple | None) -> Iterator[Graph]:
+        graphs = (self._upper(graph) for graph in self._inner.contexts(triple))
+        return (graph for graph in graphs if graph.identifier != POSITIONS)
+
+    def size(self, context: Graph | None) -> int:
+        """Counted by the store where that is enough."""
+        if self.is_clean and context is not None:
+            return self._inner.__len__(self._lower(context))
+        return len({_key(triple, None) for triple, _ in self.triples((None, None, None), context)})
+
+    def add(self, triple: RdflibTriple, context: Graph | None, quoted: bool) -> None:  # noqa: FBT001 - as in rdflib
+        """Keep it for the commit."""
+        assert context is not None, "stores with named graphs are told one of them"
+        if quoted:
+            raise UsageError(f"the store {type(self._inner).__name__} has no formulae")
+        key = _key(triple, context)
+        if key in self._removed:
+            del self._removed[key]
+            if not self._is_unsure:
+                return
+        self._added.add(triple, context)
+
+    def remove(self, triple: RdflibTriple, context: Graph | None) -> None:
+        """Keep it for the commit."""
+        assert context is not None, "stores with named graphs are told one of them"
+        if any(True for _ in self._added.triples(triple, context)):
+            self._added.remove(triple, context)
+            if not self._is_unsure:
+                return
+        self._removed[_key(triple, context)] = None
+
+    def add_graph(self, context: Graph) -> None:
+        """Keep it for the commit."""
+        if self._gone_graphs.pop(context.identifier, None) is None:
+            self._new_graphs[context.identifier] = context
+
+    def remove_graph(self, context: Graph) -> None:
+        """Keep it for the commit."""
+        self._added.remove_graph(context)
+        if self._new_graphs.pop(context.identifier, None) is None:
+            self._gone_graphs[context.identifier] = context
+
+    def position(self, log_id: str) -> int | None:
+        """What stands in the graph of positions."""
+        found = self._inner.triples((_log(log_id), _POSITION, None), self._book)
+        return min((int(str(version)) for (_, _, version), _ in found), default=None)
+
+    def settle(self, net: Net, log_id: str, version: int, namespaces: dict[str, str]) -> None:
+        """Change the store."""
+        assert self.is_clean, "the transaction was taken back before"
+        self._remove_below((triple[:3], self._named(triple[3])) for triple in net.deletes)
+        self._add_below((triple[:3], self._named(triple[3])) for triple in net.adds)
+        self._write_namespaces(log_id, namespaces)
+        self._write_position(log_id, version)
+        self._inner.commit()
+
+    def keep(self, log_id: str, version: int, namespaces: dict[str, str]) -> None:
+        """Let the store have the layer."""
+        self._is_unsure = True
+        self._remove_below((key[:3], self._named(key[3])) for key in self._removed)
+        self._add_below(
+            (triple, graph)
+            for graph in list(self._added.contexts())
+            for triple, _ in self._added.triples((None, None, None), graph)
+        )
+        self._change_graphs()
+        self._write_namespaces(log_id, namespaces)
+        self._write_position(log_id, version)
+        self._inner.commit()
+        self._begin()
+
+    def _change_graphs(self) -> None:
+        there = {graph.identifier for graph in self._known(None)}
+        for name, graph in self._new_graphs.items():
+            if name not in there and name != DATASET_DEFAULT_GRAPH_ID:
+                self._inner.add_graph(self._lower(graph))
+        for name, graph in self._gone_graphs.items():
+            if name in there:
+                self._inner.remove_graph(self._lower(graph))
+
+    def namespaces(self) -> dict[str, str]:
+        """What was kept, by any log, and what the store has bound itself."""
+        kept = (str(text).partition(" ") for (_, _, text), _ in self._inner.triples((None, _PREFIX, None), self._book))
+        return {name: str(iri) for name, iri in self._inner.namespaces()} | {name: iri for name, _, iri in kept}
+
+    def _write_namespaces(self, log_id: str, namespaces: dict[str, str]) -> None:
+        there = {str(text) for (_, _, text), _ in self._inner.triples((_log(log_id), _PREFIX, None), self._book)}
+        wanted = {f"{name} {iri}" for name, iri in namespaces.items()}
+        for text in sorted(wanted - there):
+            self._inner.add((_log(log_id), _PREFIX, Literal(text)), self._book)
+        for text in sorted(there - wanted):
+            self._inner.remove((_log(log_id), _PREFIX, Literal(text)), self._book)
+
+    def _write_position(self, log_id: str, version: int) -> None:
+        before = {
+            int(str(there)) for (_, _, there), _ in self._inner.triples((_log(log_id), _POSITION, None), self._book)
+        }
+        if version not in before:
+            self._inner.add((_log(log_id), _POSITION, Literal(version)), self._book)
+        for old in before - {version}:
+            self._inner.remove((_log(log_id), _POSITION, Literal(old)), self._book)
+
+    def _remove_below(self, triples: Iterable[tuple[Any, Graph]]) -> None:
+        for triple, graph in triples:
+            self._inner.remove(self.as_kept(triple), self._lower(graph))
+
+    def _add_below(self, triples: Iterable[tuple[Any, Graph]]) -> None:
+        batch: list[Any] = []
+        for (subject, predicate, object_), graph in triples:
+            batch.append((subject, predicate, object_, self._lower(graph)))
+            if len(batch) == _BATCH:
+                self._inner.addN(batch)  # a list: oxrdflib goes through it twice
+                batch = []
+        if batch:
+            self._inner.addN(batch)
+
+    def _named(self, name: IdentifiedNode | None) -> Graph:
+        return Graph(self._inner, name)
+
+    def _lower(self, graph: Graph) -> Graph:
+        """The graph as the inner store knows it."""
+        return Graph(self._inner, graph.identifier)
+
+    def _upper(self, graph: Graph | IdentifiedNode) -> Graph:
+        """The graph as those know it who read it through us."""
+        return Graph(self._owner, graph.identifier if isinstance(graph, Graph) else graph)
+
+
+def _key(triple: RdflibTriple, graph: Graph | None) -> _Key:
+    subject, predicate, object_ = triple
+    name: Any = None if graph is None else graph.identifier
+    if isinstance(object_, Literal) and object_.datatype == _STRING:
+        return subject, predicate, Literal(str(object_)), name
+    return subject, predicate, object_, name
+
+
+def _log(log_id: str) -> URIRef:
+    return URIRef(f"urn:uuid:{log_id}")
+
+
+def _parts(literal: Literal) -> tuple[str, str | None, str | None]:
+    return str(literal), literal.language, None if literal.datatype is None else str(literal.datatype)
+
+
+def _scratch(inner: Store) -> Store | None:
+    """An empty store of the same kind, where these are to be had."""
+    return type(inner)() if type(inner).__module__.partition(".")[0] == "oxrdflib" else None
+
+
+def _kept_literal(scratch: Store | None, lexical: str, language: str | None, datatype: str | None) -> Literal:
+    """What a store makes of a literal: asked of an empty one of its kind, or else what rdflib itself makes of it."""
+    kind = None if datatype is None else URIRef(datatype)
+    kept: Any = Literal(lexical, lang=language, datatype=kind, normalize=scratch is None)
+    if scratch is not None:
+        place, graph = URIRef("urn:patchlog:scratch"), Graph(scratch, DATASET_DEFAULT_GRAPH_ID)
+        scratch.add((place, place, kept), graph)
+        ((_, _, kept), _) = next(iter(scratch.triples((place, place, None), graph)))
+        scratch.remove((None, None, None), graph)
+    return Literal(str(kept)) if kept.datatype == _STRING else kept

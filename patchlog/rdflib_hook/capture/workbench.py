@@ -1,0 +1,195 @@
+"""A store in a transaction: what is asked for is done only where it changes something, and then it is noted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from rdflib.graph import Graph, QuotedGraph
+from rdflib.namespace import XSD
+from rdflib.plugins.stores.memory import Memory, SimpleMemory
+from rdflib.store import Store
+from rdflib.term import BNode, Identifier, Literal, URIRef
+
+from patchlog.effect import Effect
+from patchlog.errors import UsageError
+from patchlog.rdflib_hook.capture.journal import (
+    ADDED,
+    DELETED,
+    GRAPH_ADDED,
+    GRAPH_REMOVED,
+    Entry,
+    Journal,
+    RdflibTriple,
+)
+from patchlog.rdflib_hook.capture.prefixes import Prefixes
+from patchlog.rdflib_hook.capture.staging import StagedWorkspace
+from patchlog.rdflib_hook.capture.workspace import DirectWorkspace, Pattern, Workspace, rdflib_net
+from patchlog.rdflib_hook.collector import paused_collector
+from patchlog.rdflib_hook.terms import TermBuilder
+from patchlog.text.terms import Iri, parse_term
+
+__all__ = ["Workbench", "declared_after"]
+
+_STRING: Final = XSD.string
+_NAMES: Final = frozenset({URIRef, BNode})
+
+
+class Workbench:
+    """The changes of one transaction on an inner store, and the namespaces."""
+
+    def __init__(self, inner: Store, owner: Store) -> None:
+        is_in_memory = isinstance(inner, Memory | SimpleMemory)
+        self.workspace: Final[Workspace] = (
+            DirectWorkspace(inner, owner) if is_in_memory else StagedWorkspace(inner, owner)
+        )
+        self.journal: Final = Journal()
+        self.prefixes: Final = Prefixes()
+        self._has_graphs = inner.context_aware
+        self._knows_graphs = inner.graph_aware
+        self._has_formulae = inner.formula_aware
+        self._graphs: set[Identifier] = set()
+        self._builder = TermBuilder()
+
+    def begin(self) -> None:
+        """Look at what the inner store has."""
+        for name, iri in self.workspace.namespaces().items():
+            self.prefixes.bind(name, URIRef(iri))
+        if self._knows_graphs:
+            self._graphs = {graph.identifier for graph in self.workspace.contexts(None)}
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no triple at all."""
+        return not any(True for _ in self.workspace.triples((None, None, None), None))
+
+    def add(self, triple: RdflibTriple, context: Graph | None, quoted: bool = False) -> None:  # noqa: FBT001, FBT002
+        """Add a triple, if it is not there."""
+        triple = self._admitted(triple)
+        if not self._has_graphs:
+            context = None
+        if self.workspace.holds(triple, context):
+            return
+        if context is not None:
+            if context.identifier not in self._graphs:
+                self.add_graph(context)
+            quoted = quoted or isinstance(context, QuotedGraph)
+        self.workspace.add(triple, context, quoted)
+        self.journal.note((ADDED, triple, context, quoted))
+
+    def remove(self, pattern: Pattern, context: Graph | None) -> None:
+        """Remove all triples that match, from one graph or from all."""
+        for triple, graph in list(self.matches(pattern, context)):
+            self.workspace.remove(triple, graph)
+            self.journal.note((DELETED, triple, graph, isinstance(graph, QuotedGraph)))
+
+    def matches(self, pattern: Pattern, context: Graph | None) -> Iterator[tuple[RdflibTriple, Graph | None]]:
+        """The triples that match, as the store has them, with each graph in which they are."""
+        if None not in pattern:
+            pattern = self._admitted(pattern)
+        if not self._has_graphs:
+            return ((triple, None) for triple, _ in self.workspace.triples(pattern, None))
+        if context is not None:
+            return ((self._exact(triple, pattern), context) for triple, _ in self.workspace.triples(pattern, context))
+        return (
+            (self._exact(triple, pattern), graph)
+            for triple, graphs in self.workspace.triples(pattern, None)
+            for graph in graphs
+        )
+
+    def _exact(self, triple: RdflibTriple, pattern: Pattern) -> RdflibTriple:
+        # A store that is asked for one literal answers with the one that it was asked for.
+        return triple if pattern[2] is None else self.workspace.as_kept(triple)
+
+    def add_graph(self, context: Graph) -> None:
+        """Know a graph."""
+        if self._knows_graphs and context.identifier not in self._graphs:
+            self._graphs.add(context.identifier)
+            self.workspace.add_graph(context)
+            self.journal.note_graph(GRAPH_ADDED, context)
+
+    def remove_graph(self, context: Graph) -> None:
+        """Remove the triples of a graph, and know it no more."""
+        self.remove((None, None, None), context)
+        if context.identifier in self._graphs:
+            self._graphs.remove(context.identifier)
+            self.workspace.remove_graph(context)
+            self.journal.note_graph(GRAPH_REMOVED, context)
+
+    def undo_to(self, mark: int) -> list[Entry]:
+        """Take back what came behind a mark of the journal. Returns it, the first first."""
+        undone = []
+        for entry in self.journal.take_back_to(mark):
+            kind, triple, context, quoted = entry
+            if kind == ADDED:
+                self.workspace.remove(triple, context)
+            elif kind == DELETED:
+                self.workspace.add(triple, context, quoted)
+            elif kind == GRAPH_ADDED:
+                assert context is not None
+                self._graphs.discard(context.identifier)
+                self.workspace.remove_graph(context)
+            else:
+                assert context is not None
+                self._graphs.add(context.identifier)
+                self.workspace.add_graph(context)
+            undone.append(entry)
+        undone.reverse()
+        return undone
+
+    def redo(self, entries: list[Entry]) -> None:
+        """Make changes again, where they still change something."""
+        for kind, triple, context, quoted in entries:
+            if kind == ADDED:
+                self.add(triple, context, quoted)
+            elif kind == DELETED:
+                self.remove(triple, context)
+            elif context is not None:
+                (self.add_graph if kind == GRAPH_ADDED else self.remove_graph)(context)
+
+    def settle(self, change: Effect, log_id: str, version: int, declared: dict[str, str]) -> None:
+        """Let the store be as the log says at this version. Nothing may be uncommitted."""
+        net = rdflib_net(change, self._builder, has_graphs=self._has_graphs)
+        with paused_collector():
+            self.workspace.settle(net, log_id, version, declared)
+        if self._knows_graphs:
+            self._graphs |= {quad[3] for quad in net.adds if quad[3] is not None}
+
+    def _admitted(self, triple: Any) -> RdflibTriple:
+        """The triple as it is recorded and kept. Raises UsageError for what is no term of a log."""
+        subject, predicate, object_ = triple
+        if type(subject) not in _NAMES:
+            self._check(subject)
+        if type(predicate) not in _NAMES:
+            self._check(predicate)
+        if type(object_) in _NAMES:
+            return subject, predicate, object_
+        if not isinstance(object_, Literal):
+            self._check(object_)
+        elif object_.language is not None:
+            return self.workspace.as_kept((subject, predicate, object_))
+        elif object_.datatype is not None:
+            if object_.datatype == _STRING:  # in RDF 1.1 the same term as a plain literal, in rdflib another
+                return subject, predicate, Literal(str(object_))
+            return self.workspace.as_kept((subject, predicate, object_))
+        return subject, predicate, object_
+
+    def _check(self, term: object) -> None:
+        if isinstance(term, URIRef | BNode | Literal) or (self._has_formulae and isinstance(term, QuotedGraph)):
+            return
+        raise UsageError(
+            f"{term!r} ({type(term).__name__}) is not an IRI, a blank node or a literal: a log cannot hold it"
+        )
+
+
+def declared_after(declared: dict[str, str], change: Effect) -> dict[str, str]:
+    """The declared namespaces after a change. rdflib has one set of them for all graphs."""
+    after = dict(declared)
+    for (_, name), iri in change.namespaces.items():
+        if iri is None:
+            after.pop(name, None)
+            continue
+        parsed = parse_term(iri)
+        assert isinstance(parsed, Iri), "a namespace of a log is an IRI"
+        after[name] = parsed.value
+    return after

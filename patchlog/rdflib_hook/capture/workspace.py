@@ -1,0 +1,181 @@
+"""Where a transaction works before its commit: in the inner store itself, or in a layer before it.
+
+rdflib's stores in memory are changed at once. A crash takes them with it, and they are filled from the log when they
+are opened; a rollback walks back through the journal. Any other store may outlive the process, so it must not see what
+is not in the log yet: `patchlog.rdflib_hook.capture.staging`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Protocol, TypeAlias
+
+from rdflib.graph import Graph
+from rdflib.store import Store
+from rdflib.term import IdentifiedNode, Literal
+
+from patchlog.effect import Effect
+from patchlog.errors import UsageError
+from patchlog.model import DEFAULT_GRAPH, Quad
+from patchlog.rdflib_hook.capture.journal import Net, RdflibQuad, RdflibTriple
+from patchlog.rdflib_hook.terms import TermBuilder
+
+__all__ = ["DirectWorkspace", "Found", "Pattern", "Workspace", "rdflib_net"]
+
+Pattern: TypeAlias = tuple[object, object, object]
+Found: TypeAlias = tuple[RdflibTriple, Iterator[Graph | None]]
+
+
+class Workspace(Protocol):
+    """What is read from and written to in a transaction. Calls that write are about one real change."""
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether the inner store has all that there is."""
+
+    def triples(self, pattern: Pattern, context: Graph | None) -> Iterator[Found]:
+        """The triples that match, each with graphs where it is."""
+
+    def holds(self, triple: RdflibTriple, context: Graph | None) -> bool:
+        """Whether a triple is in a graph."""
+
+    def as_kept(self, triple: RdflibTriple) -> RdflibTriple:
+        """The triple in the form in which the store has it, or would have it."""
+
+    def contexts(self, triple: RdflibTriple | None) -> Iterator[Graph]:
+        """The graphs that the store knows, or those with this triple."""
+
+    def size(self, context: Graph | None) -> int:
+        """How many triples there are."""
+
+    def add(self, triple: RdflibTriple, context: Graph | None, quoted: bool) -> None:  # noqa: FBT001 - rdflib's own
+        """Add a triple that is not there."""
+
+    def remove(self, triple: RdflibTriple, context: Graph | None) -> None:
+        """Remove a triple that is there."""
+
+    def add_graph(self, context: Graph) -> None:
+        """Know a graph."""
+
+    def remove_graph(self, context: Graph) -> None:
+        """Know a graph, which is empty, no more."""
+
+    def position(self, log_id: str) -> int | None:
+        """The version of the log that the inner store has reached; None where nothing says so."""
+
+    def settle(self, net: Net, log_id: str, version: int, namespaces: dict[str, str]) -> None:
+        """Take over what the log says, up to this version. Nothing is uncommitted then."""
+
+    def keep(self, log_id: str, version: int, namespaces: dict[str, str]) -> None:
+        """The transaction is in the log, as this version: let the inner store have it."""
+
+    def namespaces(self) -> dict[str, str]:
+        """The namespaces that the inner store has."""
+
+
+class DirectWorkspace:
+    """An rdflib store in memory: Memory, or SimpleMemory, which has one graph."""
+
+    is_clean = True
+
+    def __init__(self, inner: Store, owner: Store) -> None:
+        self._inner = inner
+        self._owner = owner
+        self._named: dict[IdentifiedNode, Graph] = {}
+
+    def triples(self, pattern: Pattern, context: Graph | None) -> Iterator[Found]:
+        """As the store has them."""
+        return self._inner.triples(pattern, context)  # type: ignore[arg-type]
+
+    def holds(self, triple: RdflibTriple, context: Graph | None) -> bool:
+        """Whether the store has it."""
+        return any(True for _ in self._inner.triples(triple, context))
+
+    def as_kept(self, triple: RdflibTriple) -> RdflibTriple:
+        """The triple with the language tag as the store has spelled it first.
+
+        "a"@en and "a"@EN are one term for the store, whatever the graph, and it goes on to say the first of them.
+        """
+        subject, predicate, object_ = triple
+        if not (isinstance(object_, Literal) and object_.language) or not self.holds(triple, None):
+            return triple
+        for (_, _, kept), _ in self._inner.triples((subject, predicate, None), None):
+            if kept == object_:
+                return subject, predicate, kept
+        return triple
+
+    def contexts(self, triple: RdflibTriple | None) -> Iterator[Graph]:
+        """As the store has them."""
+        return self._inner.contexts(triple)
+
+    def size(self, context: Graph | None) -> int:
+        """As the store counts."""
+        return self._inner.__len__(context)
+
+    def add(self, triple: RdflibTriple, context: Graph | None, quoted: bool) -> None:  # noqa: FBT001 - as in rdflib
+        """Add it."""
+        self._inner.add(triple, context, quoted)  # type: ignore[arg-type]
+
+    def remove(self, triple: RdflibTriple, context: Graph | None) -> None:
+        """Remove it."""
+        self._inner.remove(triple, context)
+
+    def add_graph(self, context: Graph) -> None:
+        """Add it."""
+        self._inner.add_graph(context)
+
+    def remove_graph(self, context: Graph) -> None:
+        """Remove it."""
+        self._inner.remove_graph(context)
+
+    def position(self, log_id: str) -> int | None:
+        """A store in memory begins anew with each process."""
+        del log_id
+        return None
+
+    def settle(self, net: Net, log_id: str, version: int, namespaces: dict[str, str]) -> None:
+        """Change the store."""
+        del log_id, version, namespaces
+        for subject, predicate, object_, name in net.deletes:
+            triple = self.as_kept((subject, predicate, object_))
+            if not isinstance(object_, Literal) or object_.language == triple[2].language:
+                self._inner.remove(triple, self._graph(name))
+        if self._inner.context_aware:
+            self._inner.addN((*quad[:3], self._graph(quad[3])) for quad in net.adds)
+        else:
+            for quad in net.adds:
+                self._inner.add(quad[:3], None)  # type: ignore[arg-type]
+
+    def keep(self, log_id: str, version: int, namespaces: dict[str, str]) -> None:
+        """The store has it already."""
+
+    def namespaces(self) -> dict[str, str]:
+        """What was bound in the store before it was captured."""
+        return {name: str(iri) for name, iri in self._inner.namespaces()}
+
+    def _graph(self, name: IdentifiedNode | None) -> Any:
+        if name is None:
+            return None
+        graph = self._named.get(name)
+        if graph is None:
+            graph = self._named[name] = Graph(self._owner, name)
+        return graph
+
+
+def rdflib_net(change: Effect, builder: TermBuilder, *, has_graphs: bool) -> Net:
+    """What patches do, in rdflib's terms. Raises UsageError for what the store has no place for."""
+    return Net(_quads(change.deletes, builder, has_graphs), _quads(change.adds, builder, has_graphs))
+
+
+def _quads(quads: Iterable[Quad], builder: TermBuilder, has_graphs: bool) -> list[RdflibQuad]:  # noqa: FBT001
+    term, graph = builder.term, builder.graph
+    if has_graphs:
+        return [(term(s), term(p), term(o), graph(g)) for s, p, o, g in quads]  # type: ignore[misc]
+    found: list[RdflibQuad] = []
+    for s, p, o, g in quads:
+        if g != DEFAULT_GRAPH:
+            raise UsageError(
+                f"the log has the named graph {g}, and the store has none: capture a store with named graphs"
+            )
+        found.append((term(s), term(p), term(o), None))
+    return found

@@ -1,15 +1,16 @@
 """`python -m api`, installed as `patchlog-api`: serve, and make, list and revoke API keys.
 
-    python -m api [--host … --port … --database …]
+    python -m api [--config FILE --host … --port … --database …]
     python -m api key create --scope log:NAME:read … [--name …] [--days …] [--database …]
     python -m api key list | key revoke ID [--database …]
 
-Options go before the environment, and that before the file of settings.
+Options go before the environment, and that before the file of settings (PATCHLOG_CONFIG, else patchlog.toml).
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,7 +20,7 @@ from pydantic import ValidationError
 
 from api.keys import create_key, list_keys, revoke_key
 from api.server import serve
-from api.settings import Settings
+from api.settings import CONFIG_VARIABLE, Settings
 from api.telemetry import log_to_stderr
 from patchlog.errors import PatchLogError
 from patchlog.log.database import Database
@@ -49,9 +50,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _serve(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m api", description="Serve patch logs over HTTP.")
     parser.add_argument("--log-level", default="info", choices=["debug", "info", "warning", "error"])
+    parser.add_argument("--config", metavar="FILE", help="settings in TOML, with the names of these options")
     for name, field in Settings.model_fields.items():
         parser.add_argument(f"--{name.replace('_', '-')}", default=argparse.SUPPRESS, help=field.description)
     given = vars(parser.parse_args(arguments))
+    if (config := given.pop("config")) is not None:
+        os.environ[CONFIG_VARIABLE] = config
     log_to_stderr(given.pop("log_level"))
     serve(Settings(**given))
 

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, ProcessCollector, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+import patchlog
+from patchlog.engine import IMPLEMENTATION
+from patchlog.errors import LogNotFound
 from patchlog.log.contract import LogStore
-from patchlog.log.records import Appended, LogDescription
+from patchlog.log.records import Appended, Consumer, LogDescription
 
 __all__ = ["Metrics"]
 
 _SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60)
 _MOST_LOGS: Final = 10_000
 """A scrape has to end: logs beyond these have no gauges."""
+_MOST_LOGS_WITH_CONSUMERS: Final = 1000
 
 
 class Metrics:
@@ -24,6 +29,10 @@ class Metrics:
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
+        ProcessCollector(registry=self._registry)
+        Info("patchlog_build", "What runs", registry=self._registry).info(
+            {"version": patchlog.__version__, "codec": IMPLEMENTATION}
+        )
         self._kinds: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
         self.requests: Final = Counter(
             "patchlog_requests", "Requests", ["method", "route", "status"], registry=self._registry
@@ -71,14 +80,23 @@ class Metrics:
 
     def text(self, store: LogStore) -> bytes:
         """All of it, with the state of the logs as it is now. Asks the store."""
+        descriptions = store.list(limit=_MOST_LOGS)
+        consumers = {log.name: _consumers(store, log.name) for log in descriptions[:_MOST_LOGS_WITH_CONSUMERS]}
         logs = CollectorRegistry()
-        logs.register(_Logs(store.list(limit=_MOST_LOGS)))
+        logs.register(_Logs(descriptions, consumers))
         return generate_latest(self._registry) + generate_latest(logs)
 
 
+def _consumers(store: LogStore, log: str) -> list[Consumer]:
+    with suppress(LogNotFound):  # it was deleted meanwhile
+        return store.log(log).consumers.list()
+    return []
+
+
 class _Logs(Collector):
-    def __init__(self, logs: Iterable[LogDescription]) -> None:
+    def __init__(self, logs: Iterable[LogDescription], consumers: Mapping[str, Iterable[Consumer]]) -> None:
         self._logs = logs
+        self._consumers = consumers
 
     def collect(self) -> Iterator[Metric]:
         heads = GaugeMetricFamily("patchlog_head_version", "Version of the last patch", labels=["log"])
@@ -89,3 +107,17 @@ class _Logs(Collector):
             patches.add_metric([log.name], log.patches)
             size.add_metric([log.name], log.bytes)
         yield from (heads, patches, size)
+        by_consumer = ["log", "consumer"]
+        versions = GaugeMetricFamily(
+            "patchlog_consumer_lag_versions", "Patches that a consumer has still to read", labels=by_consumer
+        )
+        seconds = GaugeMetricFamily(
+            "patchlog_consumer_lag_seconds",
+            "Age of the oldest patch that a consumer has still to read",
+            labels=by_consumer,
+        )
+        for name, consumers in self._consumers.items():
+            for consumer in consumers:
+                versions.add_metric([name, consumer.name], consumer.lag_versions)
+                seconds.add_metric([name, consumer.name], consumer.lag_seconds)
+        yield from (versions, seconds)

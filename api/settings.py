@@ -10,15 +10,18 @@ from typing import Final, Literal
 from pydantic import Field
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
-__all__ = ["Settings"]
+from patchlog.errors import UsageError
 
+__all__ = ["CONFIG_VARIABLE", "Settings"]
+
+CONFIG_VARIABLE: Final = "PATCHLOG_CONFIG"
 _FILE: Final = "patchlog.toml"
 
 
 class Settings(BaseSettings):
-    """What an operator can choose. `PATCHLOG_SETTINGS` names the file; else it is `patchlog.toml`."""
+    """What an operator can choose. `PATCHLOG_CONFIG` names the file; else it is `patchlog.toml`, where there is one."""
 
-    model_config = SettingsConfigDict(env_prefix="PATCHLOG_", extra="ignore", frozen=True)
+    model_config = SettingsConfigDict(env_prefix="PATCHLOG_", extra="forbid", frozen=True)
 
     host: str = Field(default="127.0.0.1", description="Address to listen on.")
     port: int = Field(default=8080, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
@@ -84,6 +87,16 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003  the name is pydantic's
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """The file comes last."""
-        file = Path(os.environ.get("PATCHLOG_SETTINGS", _FILE))
-        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, file), file_secret_settings
+        """The file comes last. Raises UsageError where it cannot be read."""
+        return init_settings, env_settings, _file_source(settings_cls), file_secret_settings
+
+
+def _file_source(settings_cls: type[BaseSettings]) -> TomlConfigSettingsSource:
+    named = os.environ.get(CONFIG_VARIABLE)
+    file = Path(named or _FILE)
+    if named and not file.is_file():
+        raise UsageError(f"there is no file {named}, which {CONFIG_VARIABLE} or --config names")
+    try:
+        return TomlConfigSettingsSource(settings_cls, file)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"the settings in {file} cannot be read: {error}") from error

@@ -156,7 +156,7 @@ def test_metrics_count_appends(log, patches):
     assert re.search(r'patchlog_requests_total{method="POST",route="/logs/{log}/patches",status="201"}', metrics)
 
 
-def test_each_request_has_an_id_and_a_line(service):
+def test_each_request_has_an_id(service):
     given = service.client.get("/logs", headers={"X-Request-Id": "from-a-proxy"})
     made = service.client.get("/logs", headers={"X-Request-Id": "no good: {}"})
 

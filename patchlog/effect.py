@@ -23,6 +23,7 @@ from patchlog.model import (
     DEFAULT_GRAPH,
     Add,
     Delete,
+    Header,
     NamespaceAdd,
     NamespaceDelete,
     Operation,
@@ -32,6 +33,7 @@ from patchlog.model import (
     TransactionAbort,
     TransactionCommit,
     TransactionStart,
+    not_an_operation,
 )
 from patchlog.transactions import TransactionOrder
 
@@ -77,7 +79,7 @@ class _Changes:
 def effect(operations: Iterable[Operation]) -> Effect:
     """The net effect of a patch, or of patches one after the other.
 
-    Raises TransactionError where transactions are out of order.
+    Raises TransactionError where transactions are out of order, UsageError for what is no operation.
     """
     order = TransactionOrder()
     net = changes = _Changes()
@@ -99,11 +101,15 @@ def effect(operations: Iterable[Operation]) -> Effect:
                 net.update(changes)
                 changes = net
             case TransactionAbort():
-                order.end()
+                order.end(is_abort=True)
                 changes = net
             case Punctuation():
                 order = TransactionOrder()
                 changes = net
+            case Header():
+                pass  # says something about the patch, and changes nothing
+            case _:
+                raise not_an_operation(operation)
     return Effect(
         frozenset(quad for quad, is_there in net.quads.items() if is_there),
         frozenset(quad for quad, is_there in net.quads.items() if not is_there),

@@ -1,43 +1,27 @@
-"""Requests to a service: which of them are made again, and what becomes of errors.
-
-What cannot change anything when it is made twice is made up to four times, with growing pauses. The errors of httpx end
-here.
-"""
+"""A connection to a service, for programs that block. The errors of httpx end here."""
 
 from __future__ import annotations
 
 import os
-import random
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from types import MappingProxyType
+from functools import partial
 from typing import Any, Final, TypeVar
 
 import httpx
 
+from patchlog.client.exchange import Exchange, Pause, Request, Unsent
 from patchlog.client.problems import error_of
-from patchlog.errors import StorageError, UsageError
+from patchlog.errors import PatchLogError, StorageError, UsageError
 
-__all__ = ["TRIES", "Connection", "Unsent", "pause_before", "translated"]
+__all__ = ["Connection", "client_settings", "timeout_of", "translated"]
 
 Result = TypeVar("Result")
-
-NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
-TRIES: Final = 4
-_FIRST_PAUSE_SECONDS: Final = 0.1
-_LONGEST_PAUSE_SECONDS: Final = 5.0
 
 _CONNECT_SECONDS: Final = 10.0
 _ANSWER_SECONDS: Final = 60.0
 """How long the service may be silent. Its heartbeats and its work take less."""
-
-
-class Unsent(StorageError):
-    """There was no connection, so nothing has happened: any request may be made again."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason, is_transient=True)
 
 
 class Connection:
@@ -45,56 +29,48 @@ class Connection:
 
     def __init__(self, url: str, token: str | None = None) -> None:
         self.url: Final = url.rstrip("/")
-        token = token or os.environ.get("PATCHLOG_TOKEN")
-        with translated(self.url):
-            self._client = httpx.Client(
-                base_url=self.url,
-                # Patches are dense already. Whoever has a slow network puts a proxy that compresses before it.
-                headers={"Accept-Encoding": "identity"} | ({"Authorization": f"Bearer {token}"} if token else {}),
-                timeout=httpx.Timeout(_ANSWER_SECONDS, connect=_CONNECT_SECONDS),
-                limits=httpx.Limits(max_connections=None, max_keepalive_connections=64),
-            )
-        if self._client.base_url.scheme not in ("http", "https") or not self._client.base_url.host:
-            raise UsageError(f"{url!r} is not the URL of a service: write http://HOST:PORT")
+        self._client = httpx.Client(**client_settings(self.url, token))
 
-    def ask(
-        self,
-        method: str,
-        path: str,
-        *,
-        params: Mapping[str, Any] | None = None,
-        json: Any = None,
-        content: bytes | Iterable[bytes] | None = None,
-        headers: Mapping[str, str] | None = None,
-        is_repeatable: bool = True,
-        asked: Mapping[str, Any] = NOTHING,
-    ) -> httpx.Response:
-        """Make a request and read the answer. Raises what it stands for; what was `asked` completes such an error."""
-
-        def once() -> httpx.Response:
-            with translated(self.url):
-                response = self._client.request(
-                    method, path, params=params, json=json, content=content, headers=headers
-                )
-            if response.is_success:
-                return response
-            raise error_of(response, asked)
-
-        return repeated(once, is_repeatable=is_repeatable)
+    def carry_out(self, exchange: Exchange[Result]) -> Result:
+        """Do what an exchange wants until it has its result."""
+        go_on = partial(next, exchange)
+        while True:
+            try:
+                wanted = go_on()
+            except StopIteration as end:
+                result: Result = end.value
+                return result
+            if isinstance(wanted, Pause):
+                time.sleep(wanted.seconds)
+                go_on = partial(next, exchange)
+                continue
+            try:
+                with self.answer(wanted) as response:
+                    if wanted.takes_body:
+                        response.read()
+            except PatchLogError as error:
+                go_on = partial(exchange.throw, error)
+            else:
+                go_on = partial(exchange.send, response)
 
     @contextmanager
-    def answer(
-        self, path: str, params: Mapping[str, Any], *, silent_seconds: float = 0, asked: Mapping[str, Any] = NOTHING
-    ) -> Iterator[httpx.Response]:
-        """Get an answer whose body is still to come. `silent_seconds` may pass before it comes. Made once."""
-        timeout = httpx.Timeout(_ANSWER_SECONDS + silent_seconds, connect=_CONNECT_SECONDS)
+    def answer(self, request: Request) -> Iterator[httpx.Response]:
+        """Make a request and give the answer, whose body is still to come. Raises what it stands for."""
         with (
             translated(self.url),
-            self._client.stream("GET", path, params=dict(params), timeout=timeout) as response,
+            self._client.stream(
+                request.method,
+                request.path,
+                params=dict(request.params) or None,
+                json=request.json,
+                content=request.content,
+                headers=dict(request.headers),
+                timeout=timeout_of(request),
+            ) as response,
         ):
             if not response.is_success:
                 response.read()
-                raise error_of(response, asked)
+                raise error_of(response, request.asked)
             yield response
 
     def close(self) -> None:
@@ -102,23 +78,24 @@ class Connection:
         self._client.close()
 
 
-def repeated(once: Callable[[], Result], *, is_repeatable: bool = True) -> Result:
-    """Do it, and again where that may help. What is not repeatable is done again only if nothing has happened yet."""
-    for tried in range(1, TRIES):
-        try:
-            return once()
-        except StorageError as error:
-            if not (error.is_transient and (is_repeatable or isinstance(error, Unsent))):
-                raise
-        time.sleep(pause_before(tried))
-    return once()
+def client_settings(url: str, token: str | None) -> dict[str, Any]:
+    """What a client of httpx is made with. Raises UsageError for what is not the URL of a service."""
+    with translated(url):
+        parsed = httpx.URL(url)
+    if parsed.scheme not in ("http", "https") or not parsed.host:
+        raise UsageError(f"{url!r} is not the URL of a service: write http://HOST:PORT")
+    token = token or os.environ.get("PATCHLOG_TOKEN")
+    return {
+        "base_url": parsed,
+        # Patches are dense already. Whoever has a slow network puts a proxy that compresses before it.
+        "headers": {"Accept-Encoding": "identity"} | ({"Authorization": f"Bearer {token}"} if token else {}),
+        "limits": httpx.Limits(max_connections=None, max_keepalive_connections=64),
+    }
 
 
-def pause_before(again: int) -> float:
-    """How many seconds to wait before something is done again, for the first time or the next."""
-    pause = min(_FIRST_PAUSE_SECONDS * 4.0 ** (again - 1), _LONGEST_PAUSE_SECONDS)
-    # Clients that lost their service together do not come back together.
-    return pause * random.uniform(0.5, 1.5)  # noqa: S311  nothing secret
+def timeout_of(request: Request) -> httpx.Timeout:
+    """How long to wait for an answer."""
+    return httpx.Timeout(_ANSWER_SECONDS + request.silent_seconds, connect=_CONNECT_SECONDS)
 
 
 @contextmanager

@@ -1,11 +1,10 @@
-"""The consumers of a log of a service."""
+"""The consumers of a log of a service, for programs that block."""
 
 from __future__ import annotations
 
 from patchlog.client.connection import Connection
-from patchlog.errors import ConsumerNotFound
-from patchlog.log.documents import read_consumer
-from patchlog.log.records import Consumer, check_consumer_name
+from patchlog.client.consumer_calls import ConsumerCalls
+from patchlog.log.records import Consumer
 
 __all__ = ["HttpConsumers"]
 
@@ -15,27 +14,20 @@ class HttpConsumers:
 
     def __init__(self, connection: Connection, log_path: str) -> None:
         self._connection = connection
-        self._path = f"{log_path}/consumers"
+        self._calls = ConsumerCalls(log_path)
 
     def list(self) -> list[Consumer]:
         """All consumers, by name."""
-        return [read_consumer(document) for document in self._connection.ask("GET", self._path).json()["consumers"]]
+        return self._connection.carry_out(self._calls.list())
 
     def find(self, name: str) -> Consumer | None:
         """The consumer of that name."""
-        try:
-            return read_consumer(self._connection.ask("GET", self._path_of(name)).json())
-        except ConsumerNotFound:
-            return None
+        return self._connection.carry_out(self._calls.find(name))
 
     def advance(self, name: str, version: int, *, force: bool = False) -> Consumer:
         """Say that all patches up to a version were read."""
-        place = {"version": version, "force": force}
-        return read_consumer(self._connection.ask("PUT", self._path_of(name), json=place).json())
+        return self._connection.carry_out(self._calls.advance(name, version, force=force))
 
     def forget(self, name: str) -> None:
         """The consumer reads no more."""
-        self._connection.ask("DELETE", self._path_of(name), is_repeatable=False)
-
-    def _path_of(self, name: str) -> str:
-        return f"{self._path}/{check_consumer_name(name)}"
+        self._connection.carry_out(self._calls.forget(name))

@@ -1,30 +1,21 @@
-"""The logs of a service. docs/client.md."""
+"""The logs of a service, for programs that block. docs/client.md."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
-from http import HTTPStatus
 from typing import Final
 
-from patchlog.client.connection import Connection, Unsent
+from patchlog.client import store_calls
+from patchlog.client.connection import Connection
 from patchlog.client.consumers import HttpConsumers
-from patchlog.client.problems import PatchNotFound
+from patchlog.client.log_calls import LogCalls
 from patchlog.client.receiving import PatchBytes
 from patchlog.client.sending import prepared
-from patchlog.codec.patch_ids import PatchId, parse_patch_id
-from patchlog.errors import LogAlreadyExists, PositionGone, StorageError
+from patchlog.client.snapshots import HttpSnapshots
+from patchlog.codec.patch_ids import PatchId
 from patchlog.log.contract import PatchFormat
-from patchlog.log.documents import (
-    read_appended,
-    read_description,
-    read_record,
-    read_verification,
-)
 from patchlog.log.records import (
     ANY_HEAD,
-    AnyHead,
     Appended,
     ExpectedHead,
     Head,
@@ -39,11 +30,6 @@ from patchlog.log.succession import last_version
 
 __all__ = ["HttpLogStore", "HttpPatchLog"]
 
-_PAGE: Final = 1000
-_LONGEST_WAIT_SECONDS: Final = 50.0
-_MOST_VERSION: Final = (1 << 63) - 1
-_JSON: Final = {"Accept": "application/json"}
-
 
 class HttpLogStore:
     """The logs of a service, `http://HOST:PORT`. The key is `token`, else that in PATCHLOG_TOKEN."""
@@ -53,11 +39,7 @@ class HttpLogStore:
 
     def create(self, name: str, options: LogOptions = LogOptions()) -> LogDescription:  # noqa: B008  it is frozen
         """Create an empty log."""
-        path = _path(check_log_name(name))
-        response = self.connection.ask("PUT", path, json=asdict(options), is_repeatable=False)
-        if response.status_code != HTTPStatus.CREATED:
-            raise LogAlreadyExists(f"there is a log {name!r} already")
-        return read_description(response.json())
+        return self.connection.carry_out(store_calls.create(name, options))
 
     def log(self, name: str) -> HttpPatchLog:
         """The log of that name, whether it is there or not."""
@@ -65,19 +47,11 @@ class HttpLogStore:
 
     def list(self, *, after: str = "", limit: int | None = None) -> list[LogDescription]:
         """Describe the logs, in the order of their names."""
-        found: list[LogDescription] = []
-        while limit is None or len(found) < limit:
-            size = _PAGE if limit is None else min(_PAGE, limit - len(found))
-            page = self.connection.ask("GET", "/logs", params={"after": after, "limit": size}).json()
-            found += map(read_description, page["logs"])
-            if page["next"] is None:
-                break
-            after = found[-1].name
-        return found
+        return self.connection.carry_out(store_calls.list_logs(after, limit))
 
     def delete(self, name: str) -> None:
         """Delete a log and all of its patches."""
-        self.connection.ask("DELETE", _path(check_log_name(name)), is_repeatable=False)
+        self.connection.carry_out(store_calls.delete(name))
 
     def close(self) -> None:
         """Close all connections."""
@@ -89,21 +63,20 @@ class HttpPatchLog:
 
     def __init__(self, connection: Connection, name: str) -> None:
         self._connection = connection
-        self._name = name
-        self._path = _path(name)
+        self._calls = LogCalls(name)
 
     @property
     def name(self) -> str:
         """The name of the log."""
-        return self._name
+        return self._calls.name
 
     def describe(self) -> LogDescription:
         """Describe the log as it stands."""
-        return read_description(self._connection.ask("GET", self._path).json())
+        return self._connection.carry_out(self._calls.describe())
 
     def head(self) -> Head:
         """The last patch."""
-        return self.describe().head
+        return self._connection.carry_out(self._calls.head())
 
     def append(
         self,
@@ -117,23 +90,7 @@ class HttpPatchLog:
         Where the answer is lost it is sent again. That needs an id in the first patch and chunks that can be iterated
         again if they are more than a mebibyte; else StorageError says that nobody knows whether it was appended.
         """
-        sending = prepared(chunks, format)
-        headers = {"Content-Type": sending.media_type} | _condition(expected_head)
-        asked = {} if isinstance(expected_head, AnyHead) else {"expected_head": expected_head}
-        try:
-            response = self._connection.ask(
-                "POST",
-                f"{self._path}/patches",
-                content=sending.content,
-                headers=headers,
-                is_repeatable=sending.is_repeatable,
-                asked=asked,
-            )
-        except StorageError as error:
-            if not error.is_transient or sending.is_repeatable or isinstance(error, Unsent):
-                raise
-            raise StorageError(f"{error}; whether the patches were appended is not known: look at the head") from error
-        return read_appended(response.json(), is_retry=response.status_code != HTTPStatus.CREATED)
+        return self._connection.carry_out(self._calls.append(prepared(chunks, format), expected_head))
 
     def read(self, after: int = 0, *, limit: int | None = None, until: int | None = None) -> Iterator[LoggedPatch]:
         """The patches behind a version. Their chunks end anywhere."""
@@ -143,7 +100,7 @@ class HttpPatchLog:
         return self._read(self._records(after, last), last)
 
     def _read(self, records: list[PatchRecord], last: int) -> Iterator[LoggedPatch]:
-        with PatchBytes(self._connection, f"{self._path}/patches", last) as data:
+        with PatchBytes(self._connection, self._calls, last) as data:
             while records:
                 for record in records:
                     yield LoggedPatch(record, data.chunks(record))
@@ -151,70 +108,30 @@ class HttpPatchLog:
                 records = self._records(after, last) if after < last else []
 
     def _records(self, after: int, last: int) -> list[PatchRecord]:
-        """Some of the records behind a version; all of these are kept."""
-        page = self._connection.ask(
-            "GET",
-            f"{self._path}/patches",
-            params={"after": after, "until": last, "limit": _PAGE},
-            headers=_JSON,
-            asked={"position": after + 1},
-        ).json()
-        records = [read_record(document) for document in page["patches"]]
-        if not records:
-            raise StorageError(f"version {after + 1} of the log {self._name!r} is missing: verify it")
-        return records
+        return self._connection.carry_out(self._calls.records(after, last))
 
     def find(self, patch: PatchId | int) -> PatchRecord | None:
         """What is known of a patch by its id or version."""
-        if isinstance(patch, str):
-            patch = parse_patch_id(patch)
-        elif not 0 < patch <= _MOST_VERSION:
-            return None
-        try:
-            response = self._connection.ask("GET", f"{self._path}/patches/{patch}", headers=_JSON)
-        except PatchNotFound:
-            return None
-        return read_record(response.json())
+        return self._connection.carry_out(self._calls.find(patch))
 
     def verify(self) -> Verification:
         """Have the service compute all hashes anew."""
-        with self._connection.answer(f"{self._path}/verify", {}, silent_seconds=3600) as response:
-            response.read()
-            return read_verification(response.json())
+        return self._connection.carry_out(self._calls.verify())
 
-    def truncate_before(self, version: int) -> LogDescription:
+    def truncate_before(self, version: int | None = None, *, force: bool = False) -> LogDescription:
         """Forget the bytes of all patches below a version."""
-        before = {"before": max(1, min(version, _MOST_VERSION))}
-        return read_description(self._connection.ask("POST", f"{self._path}/truncate", json=before).json())
+        return self._connection.carry_out(self._calls.truncate_before(version, force=force))
 
     @property
     def consumers(self) -> HttpConsumers:
         """How far those who follow the log have read."""
-        return HttpConsumers(self._connection, self._path)
+        return HttpConsumers(self._connection, self._calls.path)
+
+    @property
+    def snapshots(self) -> HttpSnapshots:
+        """The whole dataset at some versions."""
+        return HttpSnapshots(self._connection, self._calls.path)
 
     def wait_for(self, version: int, timeout_seconds: float) -> Head:
         """Return the head once it has reached a version, or as it is when the time is up."""
-        deadline = time.monotonic() + timeout_seconds
-        while True:
-            head = self.head()
-            left = deadline - time.monotonic()
-            if head.version >= version or left <= 0:
-                return head
-            seconds = min(left, _LONGEST_WAIT_SECONDS)
-            try:
-                with self._connection.answer(
-                    f"{self._path}/stream", {"after": version - 1, "wait": seconds}, silent_seconds=seconds
-                ):
-                    pass
-            except PositionGone:
-                pass  # it came and went
-
-
-def _path(name: str) -> str:
-    return f"/logs/{name}"
-
-
-def _condition(expected_head: ExpectedHead) -> dict[str, str]:
-    if isinstance(expected_head, AnyHead):
-        return {}
-    return {"If-None-Match": "*"} if expected_head is None else {"If-Match": f'"{parse_patch_id(expected_head)}"'}
+        return self._connection.carry_out(self._calls.wait_for(version, timeout_seconds))

@@ -10,11 +10,20 @@ import httpx
 
 from patchlog import errors
 
-__all__ = ["PatchNotFound", "error_of"]
+__all__ = ["Later", "PatchNotFound", "error_of"]
 
 
 class PatchNotFound(errors.LogError):
     """The log has no such patch."""
+
+
+class Later(errors.StorageError):
+    """The service cannot do it now, and may say when to come again."""
+
+    def __init__(self, reason: str, retry_after: str | None) -> None:
+        super().__init__(reason, is_transient=True)
+        # A date may stand there too, which is not for programs that come again in seconds.
+        self.retry_after_seconds: Final = float(retry_after) if retry_after and retry_after.isdecimal() else 0.0
 
 
 _LOCATED: Final[Mapping[str, type[errors.CodecError | errors.TransactionError]]] = {
@@ -69,7 +78,7 @@ def error_of(response: httpx.Response, asked: Mapping[str, Any]) -> errors.Patch
     if other := _OTHERS.get(name):
         return other(members, detail)
     if response.is_server_error or response.status_code in _LATER:
-        return errors.StorageError(detail, is_transient=response.status_code in _LATER)
+        return _failed(response, detail)
     if response.status_code in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
         return errors.UsageError(f"{detail} (the key is taken from PATCHLOG_TOKEN, or the argument `token`)")
     if response.status_code == HTTPStatus.NOT_FOUND:
@@ -85,6 +94,12 @@ def _members(response: httpx.Response) -> dict[str, Any]:
     except ValueError:
         return {}
     return document if isinstance(document, dict) else {}
+
+
+def _failed(response: httpx.Response, reason: str) -> errors.StorageError:
+    if response.status_code in _LATER:
+        return Later(reason, response.headers.get("retry-after"))
+    return errors.StorageError(reason)
 
 
 def _located(
@@ -106,5 +121,5 @@ def _without_document(response: httpx.Response) -> errors.PatchLogError:
     """What stands between us and the service has answered, or something that is no such service."""
     said = f"{response.request.url} answered {response.status_code} {response.reason_phrase}"
     if response.is_server_error or response.status_code in _LATER:
-        return errors.StorageError(said, is_transient=response.status_code in _LATER)
+        return _failed(response, said)
     return errors.UsageError(f"{said}. Is this the URL of a patchlog service?")

@@ -5,29 +5,64 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import Final, Self
+from typing import Self
 
-from patchlog.client.connection import TRIES, Connection, pause_before, translated
+from patchlog.client.connection import Connection, translated
+from patchlog.client.exchange import Failures
+from patchlog.client.log_calls import LogCalls
 from patchlog.errors import StorageError
 from patchlog.log.records import PatchRecord
 
-__all__ = ["PatchBytes"]
+__all__ = ["Cutter", "PatchBytes"]
 
-_JELLY: Final = {"format": "jelly-patch"}
+
+class Cutter:
+    """Where an answer is in the patches that it holds, and what came too early."""
+
+    def __init__(self) -> None:
+        self.rest = b""
+        self._next: tuple[int, int] | None = None
+        """The version and the place in it that the answer goes on with."""
+
+    def is_at(self, record: PatchRecord, place: int) -> bool:
+        """Whether the answer goes on there."""
+        return self._next == (record.version, place)
+
+    def begin(self) -> None:
+        """There is another answer, or none."""
+        self.rest = b""
+        self._next = None
+
+    def skip(self, piece: bytes, size: int) -> int:
+        """Leave out so many bytes. Returns how many are still to be left out."""
+        self.rest = piece[size:]
+        return size - min(size, len(piece))
+
+    def cut(self, piece: bytes, record: PatchRecord, place: int) -> bytes:
+        """As much of a piece as belongs to a patch, of which so much was given."""
+        left = record.bytes - place
+        piece, self.rest = piece[:left], piece[left:]
+        place += len(piece)
+        self._next = (record.version, place) if place < record.bytes else (record.version + 1, 0)
+        return piece
+
+    def taken(self, piece: bytes) -> bytes:
+        """A piece of the answer, which has to go on."""
+        if not piece:
+            raise StorageError("the answer of the service ends inside a patch", is_transient=True)
+        return piece
 
 
 class PatchBytes:
     """Takes patches up to a version from a service, in the order in which they are asked for."""
 
-    def __init__(self, connection: Connection, path: str, last: int) -> None:
+    def __init__(self, connection: Connection, calls: LogCalls, last: int) -> None:
         self._connection = connection
-        self._path = path
+        self._calls = calls
         self._last = last
         self._answer = ExitStack()
         self._pieces: Iterator[bytes] = iter(())
-        self._rest = b""
-        self._next: tuple[int, int] | None = None
-        """The version and the place in it that the answer goes on with."""
+        self._cutter = Cutter()
 
     def __enter__(self) -> Self:
         return self
@@ -37,50 +72,36 @@ class PatchBytes:
 
     def chunks(self, record: PatchRecord) -> Iterator[bytes]:
         """Yield the bytes of a patch."""
-        given = failures = 0
+        given = 0
+        failures = Failures()
         while given < record.bytes:
             try:
-                if self._next != (record.version, given):
+                if not self._cutter.is_at(record, given):
                     self._go_to(record.version, given)
-                piece = self._piece()
+                piece = self._cutter.cut(self._piece(), record, given)
             except StorageError as error:
                 self._hang_up()
-                failures += 1
-                if not error.is_transient or failures == TRIES:
-                    raise
-                time.sleep(pause_before(failures))
+                time.sleep(failures.pause_after(error))
                 continue
-            failures = 0
-            left = record.bytes - given
-            piece, self._rest = piece[:left], piece[left:]
+            failures.forget()
             given += len(piece)
-            self._next = (record.version, given) if given < record.bytes else (record.version + 1, 0)
             yield piece
 
     def _go_to(self, version: int, place: int) -> None:
         self._hang_up()
-        response = self._answer.enter_context(
-            self._connection.answer(
-                self._path, {"after": version - 1, "until": self._last, **_JELLY}, asked={"position": version}
-            )
-        )
-        self._pieces = response.iter_bytes()
+        request = self._calls.bytes_behind(version - 1, self._last)
+        self._pieces = self._answer.enter_context(self._connection.answer(request)).iter_bytes()
         while place:
-            piece = self._piece()
-            self._rest = piece[place:]
-            place -= min(place, len(piece))
+            place = self._cutter.skip(self._piece(), place)
 
     def _piece(self) -> bytes:
-        piece, self._rest = self._rest, b""
+        piece, self._cutter.rest = self._cutter.rest, b""
         if not piece:
             with translated(self._connection.url):
                 piece = next(self._pieces, b"")
-        if not piece:
-            raise StorageError("the answer of the service ends inside a patch", is_transient=True)
-        return piece
+        return self._cutter.taken(piece)
 
     def _hang_up(self) -> None:
-        self._next = None
-        self._rest = b""
+        self._cutter.begin()
         self._pieces = iter(())
         self._answer.close()

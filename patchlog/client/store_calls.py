@@ -1,0 +1,43 @@
+"""What can be asked about the logs of a service, and what the answers mean."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from http import HTTPStatus
+from typing import Final
+
+from patchlog.client.exchange import Exchange, Request, asked
+from patchlog.errors import LogAlreadyExists
+from patchlog.log.documents import read_description
+from patchlog.log.records import LogDescription, LogOptions, check_log_name
+
+__all__ = ["create", "delete", "list_logs"]
+
+_PAGE: Final = 1000
+
+
+def create(name: str, options: LogOptions) -> Exchange[LogDescription]:
+    """Create an empty log."""
+    path = f"/logs/{check_log_name(name)}"
+    response = yield from asked(Request("PUT", path, json=asdict(options), is_repeatable=False))
+    if response.status_code != HTTPStatus.CREATED:
+        raise LogAlreadyExists(f"there is a log {name!r} already")
+    return read_description(response.json())
+
+
+def list_logs(after: str, limit: int | None) -> Exchange[list[LogDescription]]:
+    """Describe the logs, in the order of their names."""
+    found: list[LogDescription] = []
+    while limit is None or len(found) < limit:
+        size = _PAGE if limit is None else min(_PAGE, limit - len(found))
+        page = (yield from asked(Request("GET", "/logs", params={"after": after, "limit": size}))).json()
+        found += map(read_description, page["logs"])
+        if page["next"] is None:
+            break
+        after = found[-1].name
+    return found
+
+
+def delete(name: str) -> Exchange[None]:
+    """Delete a log and all of its patches."""
+    yield from asked(Request("DELETE", f"/logs/{check_log_name(name)}", is_repeatable=False))

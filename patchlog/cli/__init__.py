@@ -15,6 +15,7 @@ from click.shell_completion import shell_complete
 from patchlog.cli import (
     about,
     follow,
+    import_rdf_delta,
     log_admin,
     log_changes,
     log_transfer,
@@ -106,6 +107,7 @@ for command in (
     root.add_command(command)
 
 root.add_command(follow.follow)
+root.add_command(import_rdf_delta.import_rdf_delta)
 
 for command in (about.version, about.completions, demo):
     root.add_command(command)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -78,13 +79,29 @@ def migrated_postgresql(postgresql_server):
 
 
 @pytest.fixture(scope="session")
-def postgresql_server():
-    """A server of our own, which ends with the tests."""
+def postgresql_programs():
     programs = _postgresql_programs()
     if programs is None:
         reason = "PostgreSQL (initdb, pg_ctl) is not on this machine"
         (pytest.fail if os.environ.get("CI") else pytest.skip)(reason)
-    server = PostgresqlServer(programs)
+    return programs
+
+
+@pytest.fixture(scope="session")
+def postgresql_server(postgresql_programs):
+    """A server of our own, which ends with the tests."""
+    server = PostgresqlServer(postgresql_programs)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.end()
+
+
+@pytest.fixture
+def own_postgresql_server(postgresql_programs):
+    """A server of a test that does it harm."""
+    server = PostgresqlServer(postgresql_programs)
     try:
         server.start()
         yield server
@@ -105,11 +122,33 @@ class PostgresqlServer:
 
     def start(self):
         self._run("initdb", "-D", self._data, "-U", "patchlog", "-A", "trust", "-E", "UTF8", "--no-sync")
-        self._run("pg_ctl", "start", "-w", "-D", self._data, "-l", self._folder / "log", "-o", self._options)
+        self.go_on()
+
+    def go_on(self):
+        """Start again after `stop` or `kill`."""
+        start = ("pg_ctl", "start", "-w", "-D", self._data, "-l", self._folder / "log", "-o", self._options)
+        for _ in range(50):
+            if self._try(*start):
+                return
+            time.sleep(0.1)  # a process that was forked while the server was killed ends by itself
+        pytest.fail((self._folder / "log").read_text())
+
+    def stop(self):
+        self._run("pg_ctl", "stop", "-m", "fast", "-D", self._data)
+
+    def kill(self):
+        """Kill the server and all of its processes, as a power cut would."""
+        leader = int((self._data / "postmaster.pid").read_text().split()[0])
+        children = Path(f"/proc/{leader}/task/{leader}/children").read_text().split()
+        for process in (leader, *map(int, children)):
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+        while any(_is_alive(process) for process in (leader, *children)):
+            time.sleep(0.01)
 
     def end(self):
         if (self._data / "postmaster.pid").exists():
-            self._run("pg_ctl", "stop", "-m", "fast", "-D", self._data)
+            self.stop()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def restart(self):
@@ -136,6 +175,9 @@ class PostgresqlServer:
         return f"postgresql+psycopg://patchlog@/{name}?host={self._folder}"
 
     def _run(self, program, *arguments):
+        assert self._try(program, *arguments), f"{program} failed"
+
+    def _try(self, program, *arguments):
         done = subprocess.run(
             [*self._as_user, self._programs / program, *arguments],
             cwd=self._folder,
@@ -144,7 +186,15 @@ class PostgresqlServer:
             stderr=subprocess.DEVNULL,
             check=False,
         )
-        assert done.returncode == 0, f"{program} failed"
+        return done.returncode == 0
+
+
+def _is_alive(process):
+    status = Path(f"/proc/{process}/stat")
+    try:
+        return status.read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 def _postgresql_programs():

@@ -53,6 +53,15 @@ class ServiceProcess:
         return self._log.read_text()
 
     @property
+    def peak_bytes(self):
+        """The most memory that was resident since `forget_peak`."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) * 1024
+
+    def forget_peak(self):
+        Path(f"/proc/{self.process.pid}/clear_refs").write_text("5")
+
+    @property
     def resident_bytes(self):
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         return int(re.search(r"VmRSS:\s+(\d+) kB", status)[1]) * 1024
@@ -124,6 +133,12 @@ def sqlite_service(tmp_path_factory):
     folder = tmp_path_factory.mktemp("service")
     with running(folder, f"sqlite:///{folder}/log.db") as one:
         yield one
+
+
+@pytest.fixture(scope="session")
+def soak_seconds():
+    """How long a slice of what could go on for ever is: `make soak` has long ones."""
+    return float(os.environ.get("PATCHLOG_SOAK_SECONDS", "10"))
 
 
 _NAMES = iter(range(1_000_000))

@@ -25,31 +25,26 @@ _MADE_UP: Final = re.compile(r"ns[0-9]+")
 
 
 class Prefixes:
-    """Prefixes and what they stand for. One IRI has one prefix, as in rdflib's own stores."""
+    """Prefixes and what they stand for.
+
+    Whoever binds an IRI to a prefix takes it from another one, as in rdflib's own stores. In a log several writers may
+    have let several stand for one IRI, and then they do here.
+    """
 
     def __init__(self) -> None:
         self._iris: dict[str, URIRef] = {}
-        self._names: dict[URIRef, str] = {}
 
     def bind(self, name: str, iri: URIRef, *, override: bool = True) -> None:
         """Let a prefix stand for an IRI; without `override` only where neither has another."""
-        had, was = self._iris.get(name), self._names.get(iri)
-        if not override and (had is not None or was is not None):
+        others = [other for other, bound in self._iris.items() if bound == iri and other != name]
+        if not override and (others or name in self._iris):
             return
-        if was not in (None, name) and _OWN.get(name) == str(iri) and _is_declared(str(was), str(iri)):
+        if _OWN.get(name) == str(iri) and any(_is_declared(other, str(iri)) for other in others):
             # rdflib binds its own again with each graph. That takes nobody's prefix away.
             return
-        self.unbind(name)
-        if was is not None:
-            self.unbind(was)
+        for other in others:
+            del self._iris[other]
         self._iris[name] = iri
-        self._names[iri] = name
-
-    def unbind(self, name: str) -> None:
-        """Let a prefix stand for nothing."""
-        iri = self._iris.pop(name, None)
-        if iri is not None:
-            del self._names[iri]
 
     def iri(self, name: str) -> URIRef | None:
         """What a prefix stands for."""
@@ -57,7 +52,7 @@ class Prefixes:
 
     def name(self, iri: URIRef) -> str | None:
         """The prefix of an IRI."""
-        return self._names.get(iri)
+        return next((name for name, bound in self._iris.items() if bound == iri), None)
 
     def __iter__(self) -> Iterator[tuple[str, URIRef]]:
         return iter(list(self._iris.items()))
@@ -69,9 +64,9 @@ class Prefixes:
     def declare(self, declared: Mapping[str, str]) -> None:
         """Let these be all that a person has declared."""
         for name in self.declared().keys() - declared.keys():
-            self.unbind(name)
+            del self._iris[name]
         for name, iri in declared.items():
-            self.bind(name, URIRef(iri))
+            self._iris[name] = URIRef(iri)
 
 
 def _is_declared(name: str, iri: str) -> bool:

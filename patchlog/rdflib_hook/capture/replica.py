@@ -20,6 +20,7 @@ from patchlog.engine import PatchDecoder, RdfPatchReader
 from patchlog.log.contract import PatchLog
 from patchlog.model import Operation, Quad, Term
 from patchlog.outbox import Delivery
+from patchlog.rdflib_hook.capture.beginning import newest_snapshot
 from patchlog.rdflib_hook.capture.patch_text import PatchText
 
 __all__ = ["Missed", "Replica"]
@@ -75,7 +76,11 @@ class Replica:
         self._own |= waiting.keys()
         head = self._log.head()
         net, foreign, own = _Running(), _Running(), _Running()
-        for logged in self._log.read(after=self.position, until=head.version):
+        after = self.position
+        if not after and (beginning := newest_snapshot(self._log)) is not None:
+            after, contents = beginning
+            net.take(contents)
+        for logged in self._log.read(after=after, until=max(after, head.version)):
             change = effect(_decoded(logged.chunks))
             net.take(change)
             (own if logged.record.id in self._own else foreign).take(change)
@@ -84,7 +89,9 @@ class Replica:
             change = effect(_read([content]))
             net.take(change)
             own.take(change)
-        return Missed(net.effect, foreign.effect, own.effect, head.version, [head.id, *waiting][-1], head.id)
+        return Missed(
+            net.effect, foreign.effect, own.effect, max(after, head.version), [head.id, *waiting][-1], head.id
+        )
 
     def has_reached(self, missed: Missed) -> None:
         """The store has it now."""

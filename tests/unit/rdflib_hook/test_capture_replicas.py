@@ -1,0 +1,280 @@
+"""Several datasets on one log: conflicts, and how the datasets come together."""
+
+import random
+
+import pytest
+from rdflib import Dataset, Literal, URIRef
+
+from patchlog import capture, patch, transaction
+from patchlog.errors import ConflictError, HeadMismatch, StorageError
+from patchlog.log.memory import MemoryLogStore
+from patchlog.model import Add, NamespaceAdd
+
+EX = "http://example.org/"
+A, B, P, Q, G = (URIRef(EX + name) for name in "abpqg")
+X, Y, Z = (Literal(text) for text in "xyz")
+
+
+@pytest.fixture
+def log():
+    logs = MemoryLogStore()
+    logs.create("log")
+    return logs.log("log")
+
+
+@pytest.fixture
+def replica(log):
+    """Another dataset on the log."""
+
+    def captured(policy="rebase", log=log, **options):
+        return Dataset(store=capture(log=log, conflicts=policy, **options))
+
+    return captured
+
+
+def contents(dataset):
+    return set(dataset.quads()), {name: str(iri) for name, iri in dataset.store.namespaces() if name in "ab"}
+
+
+def test_change_of_other_quads_goes_on_top_of_what_another_writer_has_done(replica, log):
+    first, second = replica(), replica()
+    first.add((A, P, X))
+    first.commit()
+
+    second.add((B, P, X))
+    second.commit()
+    first.store.pull()
+
+    assert set(first.default_graph) == set(second.default_graph) == {(A, P, X), (B, P, X)}
+    assert log.head().version == 2
+
+
+def test_change_of_the_same_quads_is_a_conflict_that_names_them(replica, log):
+    first, second = replica(), replica()
+    first.add((A, P, X))
+    first.bind("ex", EX)
+    first.commit()
+    second.store.pull()
+    first.remove((A, P, X))
+    first.add((A, P, Y))
+    first.bind("ex", EX + "first/", replace=True)
+    first.commit()
+
+    second.remove((A, P, X))
+    second.add((A, P, Z))
+    second.bind("ex", EX + "second/", replace=True)
+    with pytest.raises(ConflictError, match="has changed the same") as caught:
+        second.commit()
+
+    assert caught.value.quads == [(f"<{EX}a>", f"<{EX}p>", '"x"', "")]
+    assert caught.value.namespaces == ["ex"]
+    assert caught.value.actual_head == log.head().id
+    assert log.head().version == 2
+
+
+def test_conflict_leaves_the_change_uncommitted_until_it_is_rolled_back(replica):
+    first, second = replica(), replica()
+    first.add((A, P, X))
+    first.commit()
+    second.add((A, P, X))
+    second.add((A, P, Z))
+    with pytest.raises(ConflictError):
+        second.commit()
+
+    assert set(second.objects(A, P)) == {X, Z}
+    second.rollback()
+    second.store.pull()
+    second.add((A, P, Y))
+    second.commit()
+    first.store.pull()
+
+    assert set(first.objects(A, P)) == set(second.objects(A, P)) == {X, Y}
+
+
+def test_conflict_in_a_block_takes_the_block_back(replica):
+    first, second = replica(), replica()
+    first.add((A, P, X))
+    first.commit()
+
+    def block():
+        with transaction(second):
+            second.add((A, P, X))
+
+    with pytest.raises(ConflictError):
+        block()
+
+    assert not second.store.has_changes
+    assert len(second) == 0
+
+
+def test_policy_fail_is_a_conflict_wherever_another_writer_was_first(replica):
+    first, second = replica(), replica("fail")
+    first.add((A, P, X))
+    first.commit()
+    second.add((B, P, X))
+
+    with pytest.raises(ConflictError) as caught:
+        second.commit()
+
+    assert caught.value.quads == []
+    assert isinstance(caught.value, HeadMismatch)
+    second.store.pull()
+    second.commit()
+    assert len(second) == 2
+
+
+def test_last_writer_wins_where_that_is_the_policy(replica, log):
+    first, second = replica(), replica("last-writer-wins")
+    first.add((A, P, X))
+    first.commit()
+    second.store.pull()
+    first.remove((A, P, X))
+    first.add((A, P, Y))
+    first.commit()
+
+    second.remove((A, P, X))
+    second.remove((A, P, Y))
+    second.add((A, P, Z))
+    second.commit()
+    first.store.pull()
+
+    assert set(first.objects(A, P)) == set(second.objects(A, P)) == {Y, Z}
+    assert [record.adds + record.deletes for record in map(log.find, (1, 2, 3))] == [1, 2, 1]
+
+
+def test_pull_puts_what_is_uncommitted_on_top(replica):
+    first, second = replica(), replica()
+    first.add((A, P, X))
+    first.bind("ex", EX)
+    first.commit()
+    second.add((B, P, X))
+    second.bind("mine", EX + "mine/")
+    second.store.pull()
+
+    assert len(second) == 2
+    assert second.store.namespace("ex") == URIRef(EX)
+    second.rollback()
+    assert len(second) == 1
+    assert second.store.namespace("mine") is None
+    assert second.store.namespace("ex") == URIRef(EX)
+
+
+def test_rollback_that_is_recorded_goes_on_top_of_what_another_writer_has_done(replica, log):
+    first, second = replica(), replica(record_rollbacks=True)
+    first.add((A, P, X))
+    first.commit()
+    second.add((B, P, X))
+    second.rollback()
+
+    assert log.head().version == 2
+    assert set(second.subjects()) == {A}
+
+
+def test_store_is_filled_from_the_newest_snapshot(replica, log):
+    first = replica()
+    first.add((A, P, X, G))
+    first.bind("ex", EX)
+    first.commit()
+    log.snapshots.build()
+    first.add((A, P, Y))
+    first.commit()
+    log.truncate_before(2)
+
+    second = replica()
+
+    assert contents(second)[0] == contents(first)[0]
+    assert second.store.namespace("ex") == URIRef(EX)
+    assert second.store.position == 2
+
+
+class UnreliableLog:
+    """A log whose next appends fail, before or after they have happened."""
+
+    def __init__(self, log):
+        self._log = log
+        self.fails = []
+
+    def __getattr__(self, name):
+        return getattr(self._log, name)
+
+    def append(self, chunks, **options):
+        when = self.fails.pop(0) if self.fails else None
+        if when == "before":
+            raise StorageError("no connection", is_transient=True)
+        appended = self._log.append(chunks, **options)
+        if when == "after":
+            raise StorageError("the answer was lost", is_transient=True)
+        return appended
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_commit_whose_fate_is_not_known_is_in_the_log_once_in_the_end(replica, log, when):
+    unreliable = UnreliableLog(log)
+    dataset = replica(log=unreliable)
+    dataset.add((A, P, X))
+    unreliable.fails = [when]
+    with pytest.raises(StorageError):
+        dataset.commit()
+
+    dataset.add((A, P, Y))
+    dataset.commit()
+
+    assert [record.adds for record in map(log.find, (1, 2))] == [1, 1]
+    assert set(replica().quads()) == set(dataset.quads())
+
+
+@pytest.mark.parametrize(("when", "left"), [("before", set()), ("after", {X})])
+def test_commit_whose_fate_is_not_known_is_rolled_back_unless_it_has_happened(replica, log, when, left):
+    unreliable = UnreliableLog(log)
+    dataset = replica(log=unreliable)
+    dataset.add((A, P, X))
+    unreliable.fails = [when]
+    with pytest.raises(StorageError):
+        dataset.commit()
+
+    dataset.add((A, P, Y))
+    dataset.rollback()
+
+    assert set(dataset.objects(A, P)) == set(replica().objects(A, P)) == left
+    dataset.add((A, P, Z))
+    dataset.commit()
+    assert set(replica().quads()) == set(dataset.quads())
+
+
+def test_what_another_writer_appends_by_hand_is_pulled(replica, log):
+    dataset = replica()
+    operations = [NamespaceAdd("ex", f"<{EX}>", "<http://example.org/g>"), Add(f"<{EX}a>", f"<{EX}p>", '"x"@en', "")]
+    log.append([patch.canonical(operations)])
+
+    dataset.store.pull()
+
+    assert set(dataset.objects(A, P)) == {Literal("x", lang="en")}
+    assert dataset.store.namespace("ex") == URIRef(EX)
+
+
+@pytest.mark.parametrize("policy", ["rebase", "last-writer-wins"])
+@pytest.mark.parametrize("seed", range(12))
+def test_replicas_that_are_written_in_turns_converge(replica, policy, seed):
+    chance = random.Random(seed)
+    replicas = [replica(policy) for _ in range(3)]
+    for _ in range(60):
+        one = chance.choice(replicas)
+        triple = URIRef(f"{EX}s{chance.randrange(4)}"), P, Literal(chance.randrange(4))
+        match chance.randrange(6):
+            case 0 | 1 | 2:
+                one.add(triple)
+            case 3:
+                one.remove((triple[0], None, None))
+            case 4:
+                one.bind(chance.choice("ab"), EX + chance.choice("xyz"), replace=True)
+            case 5:
+                try:
+                    one.commit()
+                except ConflictError:
+                    one.rollback()
+    for one in replicas:
+        one.rollback()
+        one.store.pull()
+
+    first, *others = map(contents, [*replicas, replica(policy)])
+    assert all(other == first for other in others)

@@ -111,7 +111,7 @@ RDF_FORMATS: Final = (NQUADS, NTRIPLES, TURTLE, TRIG, RDF_XML, JSON_LD, JELLY, J
 PATCH_FORMATS: Final = (RDF_PATCH, JELLY_PATCH, JELLY_PATCH_TEXT)
 FORMATS: Final = RDF_FORMATS + PATCH_FORMATS
 
-_COMPRESSIONS: Final = (".gz",)
+_COMPRESSIONS: Final = (".gz", ".zst")
 
 
 def find_format(name: str, formats: Iterable[Format] = FORMATS) -> Format:
@@ -126,7 +126,7 @@ def find_format(name: str, formats: Iterable[Format] = FORMATS) -> Format:
 
 
 def format_for_name(path: str | PathLike[str], formats: Iterable[Format] = FORMATS) -> Format | None:
-    """The format that the end of a file's name stands for; `.gz` behind it is looked through."""
+    """The format that the end of a file's name stands for; `.gz` or `.zst` behind it is looked through."""
     name = fspath(path).lower()
     for compression in _COMPRESSIONS:
         name = name.removesuffix(compression)

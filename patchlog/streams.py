@@ -1,8 +1,8 @@
 """Where bytes come from and where they go: paths, bytes, files, sockets. Knows no RDF format.
 
 All reading is in chunks and all writing is of what is complete, so a stream of any length needs the memory of one
-chunk. Input that is compressed by gzip is recognised by its first bytes; output is compressed where the path ends in
-`.gz`.
+chunk. Input that is compressed by gzip or zstd is recognised by its first bytes; output is compressed where the path
+ends in `.gz` or `.zst`. For zstd the package zstandard has to be there.
 """
 
 from __future__ import annotations
@@ -14,15 +14,20 @@ import stat
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import IO, Any, Final, Protocol, TypeAlias
 
-from patchlog.errors import MalformedFrame, UsageError
+from patchlog.errors import MalformedFrame, MissingExtra, UsageError
 
 __all__ = ["CHUNK_BYTES", "Sink", "Source", "Write", "chunks_of", "name_of", "writing_to"]
 
 CHUNK_BYTES: Final = 1 << 20
 _GZIP_MAGIC: Final = b"\x1f\x8b"
+_ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
+_MAX_ZSTD_WINDOW: Final = 128 << 20
+_ZSTD_SLICE_BYTES: Final = 1 << 10
+"""Input that is unpacked at once. Four bytes may become 128 KiB, and there is no other bound on what comes out."""
 
 
 class _Reads(Protocol):
@@ -106,10 +111,16 @@ def _decompressed(chunks: Iterator[bytes]) -> Iterator[bytes]:
     first = b""
     for chunk in chunks:
         first += chunk
-        if len(first) >= len(_GZIP_MAGIC):
+        # No longer than there is doubt: the next bytes of a live stream may be far away.
+        if not any(magic.startswith(first) for magic in (_GZIP_MAGIC, _ZSTD_MAGIC)):
             break
     rest = _chained(first, chunks)
-    yield from _gunzipped(rest) if first.startswith(_GZIP_MAGIC) else rest
+    if first.startswith(_GZIP_MAGIC):
+        yield from _gunzipped(rest)
+    elif first.startswith(_ZSTD_MAGIC):
+        yield from _unzstd(rest)
+    else:
+        yield from rest
 
 
 def _chained(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
@@ -139,6 +150,33 @@ def _gunzipped(chunks: Iterator[bytes]) -> Iterator[bytes]:
         raise MalformedFrame(f"the gzip data is damaged ({error})") from error
     if not member.eof:
         raise MalformedFrame("the gzip data is cut short")
+
+
+def _unzstd(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """Decompress one or more zstd frames, a bounded piece at a time."""
+    zstandard = _zstandard()
+    frame = None
+    try:
+        for chunk in chunks:
+            for start in range(0, len(chunk), _ZSTD_SLICE_BYTES):
+                rest = chunk[start : start + _ZSTD_SLICE_BYTES]
+                while rest:
+                    if frame is None or frame.eof:
+                        frame = zstandard.ZstdDecompressor(max_window_size=_MAX_ZSTD_WINDOW).decompressobj()
+                    if piece := frame.decompress(rest):
+                        yield piece
+                    rest = frame.unused_data if frame.eof else b""
+    except zstandard.ZstdError as error:
+        raise MalformedFrame(f"the zstd data is damaged ({error})") from error
+    if frame is not None and not frame.eof:
+        raise MalformedFrame("the zstd data is cut short")
+
+
+def _zstandard() -> Any:
+    try:
+        return import_module("zstandard")
+    except ImportError as error:
+        raise MissingExtra("zstandard", "zstd") from error
 
 
 @contextmanager
@@ -197,12 +235,16 @@ def _replacing(path: Path) -> Iterator[Write]:
 
 @contextmanager
 def _compressing(file: IO[bytes], path: Path) -> Iterator[_Writes]:
-    if path.suffix.lower() != ".gz":
-        yield file
-        return
-    # Without a name and a time in its header the same data is the same file.
-    with gzip.GzipFile(fileobj=file, filename="", mode="wb", mtime=0, compresslevel=6) as compressed:
-        yield compressed
+    match path.suffix.lower():
+        case ".gz":
+            # Without a name and a time in its header the same data is the same file.
+            with gzip.GzipFile(fileobj=file, filename="", mode="wb", mtime=0, compresslevel=6) as compressed:
+                yield compressed
+        case ".zst":
+            with _zstandard().ZstdCompressor().stream_writer(file, closefd=False) as compressed:
+                yield compressed
+        case _:
+            yield file
 
 
 @contextmanager

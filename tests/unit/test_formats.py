@@ -26,6 +26,7 @@ from patchlog.formats import (
         ("data.nq", NQUADS),
         ("DATA.NQ", NQUADS),
         ("data.nq.gz", NQUADS),
+        ("data.nq.zst", NQUADS),
         ("a.b/data.ttl", TURTLE),
         ("ontology.owl", RDF_XML),
         ("data.jelly", JELLY),

@@ -21,6 +21,7 @@ import spark
 
 HOUSE = Path(__file__).parents[2]
 PYPROJECT = tomllib.loads((HOUSE / "pyproject.toml").read_text())
+CRATE = HOUSE / "patchlog" / "native"
 PACKAGES = {"api", "patchlog", "spark"}
 MODULES = sorted(
     module.name
@@ -43,6 +44,15 @@ def installed_version() -> str:
 
 def test_version_is_said_in_one_place(installed_version: str) -> None:
     assert patchlog.__version__ == installed_version == PYPROJECT["project"]["version"]
+
+
+def test_crate_has_the_version_of_the_package() -> None:
+    """Cargo wants a version of its own, in the manifest and in the lock file; nobody reads it from there."""
+    manifest = tomllib.loads((CRATE / "Cargo.toml").read_text())["package"]
+    locked = tomllib.loads((CRATE / "Cargo.lock").read_text())["package"]
+    [in_lock] = [one["version"] for one in locked if one["name"] == manifest["name"]]
+
+    assert manifest["version"] == in_lock == PYPROJECT["project"]["version"]
 
 
 def test_top_level_folders_with_code_are_the_three_packages() -> None:

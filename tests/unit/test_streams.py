@@ -3,10 +3,12 @@ import io
 import os
 import socket
 import stat
+import sys
 
 import pytest
+import zstandard
 
-from patchlog.errors import MalformedFrame, UsageError
+from patchlog.errors import MalformedFrame, MissingExtra, UsageError
 from patchlog.streams import CHUNK_BYTES, chunks_of, name_of, writing_to
 
 DATA = bytes(range(256)) * 10
@@ -100,6 +102,59 @@ def test_gzip_that_is_cut_short_is_an_error():
 def test_gzip_that_is_damaged_is_an_error():
     with pytest.raises(MalformedFrame, match="damaged"):
         list(chunks_of(b"\x1f\x8b" + b"x" * 100))
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+@pytest.mark.parametrize("chunk", [1, 10, 1 << 20])
+def test_zstd_is_recognised_by_its_first_bytes(parts, chunk):
+    packed = zstandard.ZstdCompressor().compress(DATA) * parts
+    chunks = [packed[start : start + chunk] for start in range(0, len(packed), chunk)]
+
+    assert b"".join(chunks_of(chunks)) == DATA * parts
+
+
+def test_zstd_bomb_is_unpacked_a_bounded_piece_at_a_time():
+    packed = zstandard.ZstdCompressor(level=19).compress(bytes(256 << 20))
+
+    sizes = list(map(len, chunks_of(packed)))
+
+    assert (sum(sizes), max(sizes) <= 64 << 20) == (256 << 20, True)
+
+
+def test_zstd_that_is_cut_short_is_an_error():
+    packed = zstandard.ZstdCompressor().compress(DATA)
+
+    for end in (len(packed) - 1, 5):
+        with pytest.raises(MalformedFrame, match="cut short"):
+            list(chunks_of(packed[:end]))
+
+
+def test_zstd_that_is_damaged_is_an_error():
+    with pytest.raises(MalformedFrame, match="damaged"):
+        list(chunks_of(b"\x28\xb5\x2f\xfd" + b"x" * 100))
+
+
+def test_path_that_ends_in_zst_is_compressed(tmp_path):
+    with writing_to(tmp_path / "out.zst") as write:
+        write(DATA)
+
+    assert b"".join(chunks_of(tmp_path / "out.zst")) == DATA
+    assert zstandard.ZstdDecompressor().decompressobj().decompress((tmp_path / "out.zst").read_bytes()) == DATA
+
+
+def test_zstd_without_its_package_says_how_to_install_it(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+
+    with pytest.raises(MissingExtra, match=r"patchlog\[zstd\]"):
+        list(chunks_of(b"\x28\xb5\x2f\xfd" + DATA))
+    with pytest.raises(MissingExtra, match=r"patchlog\[zstd\]"), writing_to(tmp_path / "out.zst"):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("start", [b"\x1f", b"\x28", b"\x28\xb5\x2f", b"\x1f\x8c"])
+def test_what_only_begins_like_compressed_data_is_left_as_it_is(start):
+    assert b"".join(chunks_of([bytes([byte]) for byte in start])) == start
 
 
 def test_reader_is_told_how_much_was_read_before_unpacking():

@@ -13,6 +13,7 @@ from typing import Final
 
 from patchlog.codec.faces import SinkFormat, SourceFormat
 from patchlog.errors import UsageError
+from patchlog.streams import name_of
 
 __all__ = [
     "FORMATS",
@@ -31,6 +32,7 @@ __all__ = [
     "TURTLE",
     "Format",
     "choose_format",
+    "choose_format_of_stream",
     "find_format",
     "format_for_media_type",
     "format_for_name",
@@ -144,6 +146,15 @@ def format_for_media_type(media_type: str, formats: Iterable[Format] = FORMATS) 
     """The format of a media type; its parameters (`; charset=utf-8`) are looked through."""
     wanted = media_type.partition(";")[0].strip().lower()
     return next((candidate for candidate in formats if wanted in candidate.media_types), None)
+
+
+def choose_format_of_stream(given: str | None, stream: object, formats: Iterable[Format], unnamed: Format) -> Format:
+    """As `choose_format`, for a source or sink of `patchlog.streams`.
+
+    What has no name is `unnamed`; a path has one, and that has to say it.
+    """
+    default = None if isinstance(stream, str | PathLike) else unnamed
+    return choose_format(given, name_of(stream), formats, default=default)
 
 
 def choose_format(

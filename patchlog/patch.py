@@ -7,7 +7,6 @@ writing work as a stream. Effects, and what is made of them, hold the changed qu
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from os import PathLike
 from typing import Any, Final
 
 from patchlog import effect as effects
@@ -25,7 +24,7 @@ from patchlog.engine import (
     RdfPatchReader,
     RdfPatchWriter,
 )
-from patchlog.formats import JELLY_PATCH, JELLY_PATCH_TEXT, PATCH_FORMATS, RDF_PATCH, Format, choose_format
+from patchlog.formats import JELLY_PATCH, JELLY_PATCH_TEXT, PATCH_FORMATS, RDF_PATCH, choose_format_of_stream
 from patchlog.model import (
     Add,
     Delete,
@@ -42,7 +41,7 @@ from patchlog.model import (
     as_quad,
 )
 from patchlog.pipes import drain, first_options, send
-from patchlog.streams import Sink, Source, chunks_of, name_of, writing_to
+from patchlog.streams import Sink, Source, chunks_of, writing_to
 from patchlog.text.lines import LineReader
 
 __all__ = [
@@ -95,7 +94,7 @@ def read(
     `strict=False` reads on where a rule is broken that does not stand in the way. The other options are about
     Jelly-Patch, and mean what they mean in `patchlog.rdf.read_frames`.
     """
-    chosen = choose_format(format, name_of(source), PATCH_FORMATS, default=_default_format(source))
+    chosen = choose_format_of_stream(format, source, PATCH_FORMATS, JELLY_PATCH)
     chunks = chunks_of(source)
     if chosen is RDF_PATCH:
         reader: OperationDecoderFace = RdfPatchReader(strict=strict)
@@ -126,7 +125,7 @@ def write(
 
     Without options, Jelly-Patch is a punctuated stream of quads without RDF-star and generalized statements.
     """
-    chosen = choose_format(format, name_of(sink), WRITABLE_FORMATS, default=_default_format(sink))
+    chosen = choose_format_of_stream(format, sink, WRITABLE_FORMATS, JELLY_PATCH)
     encoder: OperationEncoderFace = (
         RdfPatchWriter()
         if chosen is RDF_PATCH
@@ -170,8 +169,8 @@ def convert(
     delimited: bool | None = None,
 ) -> None:
     """Turn Jelly-Patch into RDF Patch, the other way round, or Jelly-Patch into Jelly-Patch with other options."""
-    read_as = choose_format(source_format, name_of(source), WRITABLE_FORMATS, default=_default_format(source))
-    written_as = choose_format(sink_format, name_of(sink), WRITABLE_FORMATS, default=_default_format(sink))
+    read_as = choose_format_of_stream(source_format, source, WRITABLE_FORMATS, JELLY_PATCH)
+    written_as = choose_format_of_stream(sink_format, sink, WRITABLE_FORMATS, JELLY_PATCH)
     assert read_as.source is not None
     assert written_as.sink is not None
     converter = Converter(
@@ -241,7 +240,7 @@ def to_arrow(
     `operation` is the code of RDF Patch: A D PA PD H TX TC TA Z. The key of a header stands in `name` and its value
     in `object`, as do the name and the IRI of a namespace.
     """
-    chosen = choose_format(format, name_of(source), WRITABLE_FORMATS, default=_default_format(source))
+    chosen = choose_format_of_stream(format, source, WRITABLE_FORMATS, JELLY_PATCH)
     assert chosen.source is not None
     decoder = ArrowDecoder(
         chosen.source,
@@ -265,13 +264,8 @@ def from_arrow(
     delimited: bool = True,
 ) -> None:
     """Write Arrow data with the columns of `to_arrow` as Jelly-Patch or RDF Patch."""
-    chosen = choose_format(format, name_of(sink), WRITABLE_FORMATS, default=_default_format(sink))
+    chosen = choose_format_of_stream(format, sink, WRITABLE_FORMATS, JELLY_PATCH)
     assert chosen.sink is not None
     encoder = ArrowEncoder(chosen.sink, patch_options=options, rows_per_frame=rows_per_frame, delimited=delimited)
     with writing_to(sink) as write_bytes:
         write_arrow(write_bytes, encoder, data)
-
-
-def _default_format(stream: object) -> Format | None:
-    """Bytes without a name are Jelly-Patch; a path has a name, and that has to say it."""
-    return None if isinstance(stream, str | PathLike) else JELLY_PATCH

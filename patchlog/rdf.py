@@ -9,18 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
-from os import PathLike
 from typing import Any, Final
 
 from patchlog.arrow import ArrowStream, write_arrow
 from patchlog.codec.faces import RdfEncoderFace
 from patchlog.codec.options import Limits, LogicalType, PhysicalType, RdfOptions
 from patchlog.engine import ArrowDecoder, ArrowEncoder, Converter, RdfEncoder
-from patchlog.formats import JELLY, JELLY_TEXT, NQUADS, NTRIPLES, RDF_FORMATS, Format, choose_format
+from patchlog.formats import JELLY, JELLY_TEXT, NQUADS, NTRIPLES, RDF_FORMATS, choose_format_of_stream
 from patchlog.layouts import ReadLayout, decoder_for, told_apart
 from patchlog.model import RdfFrame, Statement, Term, is_statement, not_a_statement
 from patchlog.pipes import batches, drain, first_options, send
-from patchlog.streams import Sink, Source, Write, chunks_of, name_of, writing_to
+from patchlog.streams import Sink, Source, Write, chunks_of, writing_to
 from patchlog.syntaxes import as_frames, read_syntax, write_syntax
 from patchlog.text.lines import LineReader
 from patchlog.text.terms import parse_term
@@ -97,7 +96,7 @@ def read_frames(
 
     A format that has no frames comes in pieces of any size. There `base` resolves relative IRIs.
     """
-    chosen = choose_format(format, name_of(source), RDF_FORMATS, default=_default_format(source))
+    chosen = choose_format_of_stream(format, source, RDF_FORMATS, JELLY)
     chunks = chunks_of(source)
     if chosen is JELLY_TEXT:
         from patchlog.frames import frames_from_text
@@ -164,7 +163,7 @@ def write_frames(
     generalized statements. With `rows_per_frame` it is a flat stream instead, and its frames are cut to that size. Not
     `delimited`, it has one frame without a length before it.
     """
-    chosen = choose_format(format, name_of(sink), WRITABLE_FORMATS, default=_default_format(sink))
+    chosen = choose_format_of_stream(format, sink, WRITABLE_FORMATS, JELLY)
     pieces: Iterator[RdfFrame] = (_frame(index, frame) for index, frame in enumerate(frames))
     with writing_to(sink) as write_bytes:
         if chosen is not JELLY:
@@ -211,8 +210,8 @@ def convert(
     layout: ReadLayout = "auto",
 ) -> None:
     """Turn a source of one RDF format into another: the fastest way, as no statement becomes a Python object."""
-    read_as = choose_format(source_format, name_of(source), RDF_FORMATS, default=_default_format(source))
-    written_as = choose_format(sink_format, name_of(sink), WRITABLE_FORMATS, default=_default_format(sink))
+    read_as = choose_format_of_stream(source_format, source, RDF_FORMATS, JELLY)
+    written_as = choose_format_of_stream(sink_format, sink, WRITABLE_FORMATS, JELLY)
     found, chunks = told_apart(chunks_of(source), layout) if read_as is JELLY else ("final", chunks_of(source))
     if read_as.source is None or written_as.sink is None or found == "alpha":
         frames = read_frames(
@@ -257,7 +256,7 @@ def to_arrow(
 
     The columns hold strings, dictionary-encoded or plain; graph is null where the stream carries triples.
     """
-    chosen = choose_format(format, name_of(source), (JELLY, NQUADS, NTRIPLES), default=_default_format(source))
+    chosen = choose_format_of_stream(format, source, (JELLY, NQUADS, NTRIPLES), JELLY)
     assert chosen.source is not None
     decoder = ArrowDecoder(
         chosen.source,
@@ -285,7 +284,7 @@ def from_arrow(
     `data` is anything that offers the Arrow PyCapsule interface: a table or record batch of pyarrow, polars, DuckDB
     or pandas.
     """
-    chosen = choose_format(format, name_of(sink), (JELLY, NQUADS, NTRIPLES), default=_default_format(sink))
+    chosen = choose_format_of_stream(format, sink, (JELLY, NQUADS, NTRIPLES), JELLY)
     assert chosen.sink is not None
     encoder = ArrowEncoder(chosen.sink, rdf_options=options, rows_per_frame=rows_per_frame, delimited=delimited)
     with writing_to(sink) as write_bytes:
@@ -308,7 +307,7 @@ def to_rdflib(
     from patchlog.rdflib_hook.implementation import RdflibDecoder
     from patchlog.rdflib_hook.terms import TermBuilder
 
-    chosen = choose_format(format, name_of(source), RDF_FORMATS, default=_default_format(source))
+    chosen = choose_format_of_stream(format, source, RDF_FORMATS, JELLY)
     match chosen.source:
         case "jelly" | "nquads" as codec:
             decoder = RdflibDecoder(codec, limits=limits, strict=strict, concatenated=concatenated, delimited=delimited)
@@ -331,7 +330,7 @@ def from_rdflib(
     from patchlog.rdflib_hook.implementation import RdflibEncoder
     from patchlog.rdflib_hook.terms import TermFormatter
 
-    chosen = choose_format(format, name_of(sink), WRITABLE_FORMATS, default=_default_format(sink))
+    chosen = choose_format_of_stream(format, sink, WRITABLE_FORMATS, JELLY)
     if chosen is not JELLY:
         write(sink, map(TermFormatter().statement, statements), chosen.name)
         return
@@ -345,11 +344,6 @@ def from_rdflib(
             encoder.statements(group)
             write_bytes(encoder.take())
         write_bytes(encoder.finish())
-
-
-def _default_format(stream: object) -> Format | None:
-    """Bytes without a name are Jelly-RDF; a path has a name, and that has to say it."""
-    return None if isinstance(stream, str | PathLike) else JELLY
 
 
 def _frame(index: int, frame: RdfFrame | Iterable[Statement]) -> RdfFrame:

@@ -2,18 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any, Literal, TypeAlias
 
-from patchlog.cli.outcome import CheckFailed
+from patchlog.cli.files import source_of
+from patchlog.cli.options import NO_LIMITS
+from patchlog.cli.outcome import CheckFailed, Session, about, label
+from patchlog.codec.faces import PatchDecoderFace, RdfDecoderFace
 from patchlog.codec.options import PatchOptions, RdfOptions
+from patchlog.formats import Format
 
-__all__ = ["Delimiting", "check_delimiting", "check_options", "counted"]
+__all__ = ["Delimiting", "check_stream", "counted"]
 
 Delimiting: TypeAlias = Literal["either", "true", "false"]
+Options: TypeAlias = RdfOptions | PatchOptions
 
 
-def check_delimiting(wanted: Delimiting, *, is_delimited: bool | None) -> None:
+def check_stream(
+    decoder: RdfDecoderFace | PatchDecoderFace,
+    *,
+    delimited: Delimiting,
+    options_file: str | None,
+    read_options: Callable[..., Options],
+    read_as: Format,
+    session: Session,
+) -> None:
+    """Check how a stream that was read is delimited, and that it has the options of a file."""
+    _check_delimiting(delimited, is_delimited=decoder.delimited)
+    if options_file is not None:
+        with about(options_file, read_as):
+            expected = read_options(source_of(options_file, session), limits=NO_LIMITS, strict=False)
+        _check_options(decoder.options, expected, label(options_file))
+
+
+def _check_delimiting(wanted: Delimiting, *, is_delimited: bool | None) -> None:
     """Check that the frames have their lengths before them, or that they have not."""
     if wanted == "true" and not is_delimited:
         raise CheckFailed("the stream is not delimited")
@@ -21,7 +44,7 @@ def check_delimiting(wanted: Delimiting, *, is_delimited: bool | None) -> None:
         raise CheckFailed("the stream is delimited")
 
 
-def check_options(options: RdfOptions | PatchOptions | None, expected: RdfOptions | PatchOptions, source: str) -> None:
+def _check_options(options: Options | None, expected: Options, source: str) -> None:
     """Check that the stream's options are those that were read from `source`."""
     if options == expected:
         return

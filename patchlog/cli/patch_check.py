@@ -10,11 +10,10 @@ from itertools import repeat, zip_longest
 import click
 
 from patchlog import patch
-from patchlog.cli.checks import Delimiting, check_delimiting, check_options, counted
-from patchlog.cli.files import STANDARD, file_name, reading, source_of, writing
+from patchlog.cli.checks import Delimiting, check_stream, counted
+from patchlog.cli.files import STANDARD, file_name, reading, source_of
 from patchlog.cli.options import (
     FILE,
-    NO_LIMITS,
     common,
     delimiting,
     format_option,
@@ -57,19 +56,9 @@ def inspect(
     Rows are counted as they stand in the bytes. A stream that breaks the rules can be looked at, as long as its
     frames are protobuf messages that begin with options.
     """
-    from patchlog.cli.reports import Report
-    from patchlog.frames import read_frame_messages
-    from patchlog.wire import RdfPatchFrame
+    from patchlog.cli.reports import Report, inspect_stream
 
-    choose_format(None, file_name(path), (JELLY_PATCH,), default=JELLY_PATCH)
-    with (
-        writing(to, session, is_text=True) as write,
-        minding_seams(path, session, JELLY_PATCH) as seams,
-        about(path, JELLY_PATCH),
-    ):
-        chunks = seams.watch(reading(path, session))
-        frames = read_frame_messages(chunks, RdfPatchFrame, limits=limits, strict=strict)
-        Report(per_frame, detail, sizes).write(frames, write)
+    inspect_stream(path, session, JELLY_PATCH, Report(per_frame, detail, sizes), to=to, limits=limits, strict=strict)
 
 
 @click.command("validate", short_help="Check that Jelly-Patch keeps the rules.")
@@ -112,11 +101,14 @@ def validate(
             source = source_of(compare_to_patch_file, session)
             expected = naming(compare_to_patch_file, patch.read(source, compare_to.name))
             _compare(operations, expected, label(compare_to_patch_file))
-        check_delimiting(delimited, is_delimited=decoder.delimited)
-        if options_file is not None:
-            with about(options_file, JELLY_PATCH):
-                expected_options = patch.read_options(source_of(options_file, session), limits=NO_LIMITS, strict=False)
-            check_options(decoder.options, expected_options, label(options_file))
+        check_stream(
+            decoder,
+            delimited=delimited,
+            options_file=options_file,
+            read_options=patch.read_options,
+            read_as=JELLY_PATCH,
+            session=session,
+        )
     if not session.is_quiet:
         click.echo(
             f"{label(path)} is valid: {counted(seen.operations, 'operation')} in {counted(seen.patches, 'patch')}"

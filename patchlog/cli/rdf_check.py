@@ -9,11 +9,10 @@ from dataclasses import dataclass
 import click
 
 from patchlog import rdf
-from patchlog.cli.checks import Delimiting, check_delimiting, check_options, counted
-from patchlog.cli.files import STANDARD, file_name, reading, source_of, writing
+from patchlog.cli.checks import Delimiting, check_stream, counted
+from patchlog.cli.files import STANDARD, file_name, reading, source_of
 from patchlog.cli.options import (
     FILE,
-    NO_LIMITS,
     FrameRange,
     common,
     delimiting,
@@ -31,7 +30,7 @@ from patchlog.codec.options import Limits
 from patchlog.comparison import first_difference, set_difference
 from patchlog.formats import JELLY, NQUADS, RDF_FORMATS, choose_format
 from patchlog.inspection import Detail
-from patchlog.layouts import ReadLayout, decoder_for, in_final_layout, told_apart
+from patchlog.layouts import ReadLayout, decoder_for, told_apart
 from patchlog.model import RdfFrame, Statement
 from patchlog.pipes import drain
 
@@ -60,15 +59,9 @@ def inspect(
     Rows are counted as they stand in the bytes. A stream that breaks the rules can be looked at, as long as its
     frames are protobuf messages that begin with options.
     """
-    from patchlog.cli.reports import Report
-    from patchlog.frames import read_frame_messages
-    from patchlog.wire import RdfStreamFrame
+    from patchlog.cli.reports import Report, inspect_stream
 
-    choose_format(None, file_name(path), (JELLY,), default=JELLY)
-    with writing(to, session, is_text=True) as write, minding_seams(path, session, JELLY) as seams, about(path, JELLY):
-        chunks = in_final_layout(seams.watch(reading(path, session)))
-        frames = read_frame_messages(chunks, RdfStreamFrame, limits=limits, strict=strict)
-        Report(per_frame, detail, sizes).write(frames, write)
+    inspect_stream(path, session, JELLY, Report(per_frame, detail, sizes), to=to, limits=limits, strict=strict)
 
 
 @click.command("validate", short_help="Check that Jelly-RDF keeps the rules.")
@@ -121,11 +114,14 @@ def validate(
             difference = compare(expected, _statements(frames, compare_frame_indices))
             if difference is not None:
                 raise CheckFailed(f"the statements are not those of {label(compare_to_rdf_file)}: {difference}")
-        check_delimiting(delimited, is_delimited=decoder.delimited)
-        if options_file is not None:
-            with about(options_file, JELLY):
-                expected_options = rdf.read_options(source_of(options_file, session), limits=NO_LIMITS, strict=False)
-            check_options(decoder.options, expected_options, label(options_file))
+        check_stream(
+            decoder,
+            delimited=delimited,
+            options_file=options_file,
+            read_options=rdf.read_options,
+            read_as=JELLY,
+            session=session,
+        )
     if not session.is_quiet:
         click.echo(
             f"{label(path)} is valid: {counted(seen.statements, 'statement')} in {counted(seen.frames, 'frame')}"

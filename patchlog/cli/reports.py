@@ -9,11 +9,36 @@ from typing import Any
 
 import yaml
 
+from patchlog.cli.files import file_name, reading, writing
+from patchlog.cli.outcome import Session, about
+from patchlog.cli.seams import minding_seams
+from patchlog.codec.options import Limits
 from patchlog.errors import UnexpectedRow
+from patchlog.formats import JELLY, Format, choose_format
+from patchlog.frames import read_frame_messages
 from patchlog.inspection import Counts, Detail, count_frames, describe_options, other_format
+from patchlog.layouts import in_final_layout
 from patchlog.streams import Write
+from patchlog.wire import RdfPatchFrame, RdfStreamFrame
 
-__all__ = ["Report"]
+__all__ = ["Report", "inspect_stream"]
+
+
+def inspect_stream(
+    path: str, session: Session, read_as: Format, report: Report, *, to: str, limits: Limits, strict: bool
+) -> None:
+    """Write the report on a stream of one of the two formats of Jelly. The name of its file may not say the other."""
+    choose_format(None, file_name(path), (read_as,), default=read_as)
+    with (
+        writing(to, session, is_text=True) as write,
+        minding_seams(path, session, read_as) as seams,
+        about(path, read_as),
+    ):
+        chunks = seams.watch(reading(path, session))
+        if read_as is JELLY:
+            chunks = in_final_layout(chunks)
+        message = RdfStreamFrame if read_as is JELLY else RdfPatchFrame
+        report.write(read_frame_messages(chunks, message, limits=limits, strict=strict), write)
 
 
 @dataclass(frozen=True, slots=True)

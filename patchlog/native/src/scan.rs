@@ -1,4 +1,4 @@
-//! Looking through text sixteen bytes at a time. IRIs are too short for a search that has to be set up.
+//! Looking through text sixteen bytes at a time. Most texts are too short for a search that has to be set up.
 
 /// Where the `>` of an IRI stands, and whether a byte before it needs a closer look: a control, a blank, `<`, `"` or `\`.
 #[inline(always)]
@@ -41,6 +41,157 @@ pub fn end_of_iri(text: &[u8]) -> Option<(usize, bool)> {
     None
 }
 
+/// Whether a text holds a byte that canonical text escapes in an IRI: a control, a blank, or one of ``<>"{}|^\` ``.
+#[inline(always)]
+pub fn iri_needs_escape(text: &[u8]) -> bool {
+    any_byte::<IRI>(text)
+}
+
+/// Whether a text holds a byte that canonical text escapes in a literal: a control, U+007F, `"` or `\`.
+#[inline(always)]
+pub fn literal_needs_escape(text: &[u8]) -> bool {
+    any_byte::<LITERAL>(text)
+}
+
+/// Whether a text holds ASCII only.
+#[inline(always)]
+pub fn is_ascii(text: &[u8]) -> bool {
+    !any_byte::<HIGH>(text)
+}
+
+const IRI: u8 = 0;
+const LITERAL: u8 = 1;
+const HIGH: u8 = 2;
+
+#[cfg(any(test, not(target_arch = "x86_64")))]
+#[inline(always)]
+fn is_of<const KIND: u8>(byte: u8) -> bool {
+    match KIND {
+        IRI => {
+            byte <= 0x20
+                || matches!(
+                    byte,
+                    b'<' | b'>' | b'"' | b'{' | b'|' | b'}' | b'^' | b'\\' | b'`'
+                )
+        }
+        LITERAL => byte < 0x20 || matches!(byte, b'"' | b'\\' | 0x7F),
+        _ => byte >= 0x80,
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+#[inline(always)]
+fn any_byte<const KIND: u8>(text: &[u8]) -> bool {
+    // No early exit: most texts hold none, and so the loop is branch-free.
+    text.iter()
+        .fold(false, |found, &byte| found | is_of::<KIND>(byte))
+}
+
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn any_byte<const KIND: u8>(text: &[u8]) -> bool {
+    use std::arch::x86_64::*;
+    let length = text.len();
+    if length == 0 {
+        return false;
+    }
+    // SAFETY: SSE2 is part of every x86-64, and the blocks that are loaded lie within the text.
+    unsafe {
+        let of_kind = |block: __m128i| {
+            let equals = |byte: u8| _mm_cmpeq_epi8(block, _mm_set1_epi8(byte as i8));
+            let at_most = |block: __m128i, byte: u8| {
+                _mm_cmpeq_epi8(_mm_min_epu8(block, _mm_set1_epi8(byte as i8)), block)
+            };
+            match KIND {
+                IRI => {
+                    // `<` and `>` differ in one bit, and so do `^` and `\`; `{`, `|` and `}` are neighbours.
+                    let even = _mm_andnot_si128(_mm_set1_epi8(2), block);
+                    let pair = |byte: u8| _mm_cmpeq_epi8(even, _mm_set1_epi8(byte as i8));
+                    let braces = at_most(_mm_sub_epi8(block, _mm_set1_epi8(b'{' as i8)), 2);
+                    _mm_or_si128(
+                        _mm_or_si128(_mm_or_si128(at_most(block, 0x20), braces), equals(b'"')),
+                        _mm_or_si128(_mm_or_si128(pair(b'<'), pair(b'\\')), equals(b'`')),
+                    )
+                }
+                LITERAL => _mm_or_si128(
+                    _mm_or_si128(at_most(block, 0x1F), equals(0x7F)),
+                    _mm_or_si128(equals(b'"'), equals(b'\\')),
+                ),
+                _ => block,
+            }
+        };
+        let found = if length >= 16 {
+            let load = |at: usize| _mm_loadu_si128(text.as_ptr().add(at).cast());
+            // The last block first: it may overlap with the one before.
+            let mut found = of_kind(load(length - 16));
+            let mut at = 0;
+            while at + 16 < length {
+                found = _mm_or_si128(found, of_kind(load(at)));
+                at += 16;
+            }
+            found
+        } else {
+            let (low, high) = short_text(text);
+            of_kind(_mm_set_epi64x(high as i64, low as i64))
+        };
+        _mm_movemask_epi8(found) != 0
+    }
+}
+
+/// All bytes of a text of 1 to 15 bytes, some of them more than once.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn short_text(text: &[u8]) -> (u64, u64) {
+    let length = text.len();
+    if let (Some(first), Some(last)) = (text.first_chunk::<8>(), text.last_chunk::<8>()) {
+        (u64::from_le_bytes(*first), u64::from_le_bytes(*last))
+    } else if let (Some(first), Some(last)) = (text.first_chunk::<4>(), text.last_chunk::<4>()) {
+        let both = u64::from(u32::from_le_bytes(*first)) << 32 | u64::from(u32::from_le_bytes(*last));
+        (both, both)
+    } else {
+        let (first, middle, last) = (text[0], text[length / 2], text[length - 1]);
+        let all = u64::from(u32::from_le_bytes([first, middle, last, first]));
+        (all << 32 | all, all << 32 | all)
+    }
+}
+
+/// Where the prefix of an IRI ends: after the last '#', else the last '/', else the last ':'.
+#[inline(always)]
+pub fn split_point(iri: &[u8]) -> usize {
+    let mut slash = None;
+    let mut end = iri.len();
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::*;
+        while end >= 16 {
+            // SAFETY: SSE2 is part of every x86-64, and the sixteen bytes were just seen to be there.
+            let (hash, slashes) = unsafe {
+                let block = _mm_loadu_si128(iri.as_ptr().add(end - 16).cast());
+                let places =
+                    |byte: u8| _mm_movemask_epi8(_mm_cmpeq_epi8(block, _mm_set1_epi8(byte as i8))) as u32;
+                (places(b'#'), places(b'/'))
+            };
+            // The bits of bytes 0 to 15: the last byte has the highest.
+            let behind = |places: u32| end - 16 + (32 - places.leading_zeros() as usize);
+            if hash != 0 {
+                return behind(hash);
+            }
+            if slashes != 0 && slash.is_none() {
+                slash = Some(behind(slashes));
+            }
+            end -= 16;
+        }
+    }
+    for (at, &byte) in iri[..end].iter().enumerate().rev() {
+        match byte {
+            b'#' => return at + 1,
+            b'/' if slash.is_none() => slash = Some(at + 1),
+            _ => {}
+        }
+    }
+    slash.unwrap_or_else(|| memchr::memrchr(b':', iri).map_or(0, |at| at + 1))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -75,5 +226,44 @@ mod tests {
     fn without_an_end_there_is_none() {
         assert_eq!(end_of_iri(&[b'x'; 40]), None);
         assert_eq!(end_of_iri(b""), None);
+    }
+
+    #[test]
+    fn bytes_of_a_kind_are_found_wherever_they_stand() {
+        for byte in 0..=255u8 {
+            for length in 1..50 {
+                for at in [0, length / 3, length / 2, length - 1] {
+                    let mut text = vec![b'x'; length];
+                    text[at] = byte;
+
+                    assert_eq!(iri_needs_escape(&text), is_of::<IRI>(byte));
+                    assert_eq!(literal_needs_escape(&text), is_of::<LITERAL>(byte));
+                    assert_eq!(is_ascii(&text), !is_of::<HIGH>(byte));
+                }
+            }
+        }
+        assert!(!iri_needs_escape(b"") && !literal_needs_escape(b"") && is_ascii(b""));
+    }
+
+    #[test]
+    fn a_prefix_ends_after_its_last_mark() {
+        let slowly = |iri: &[u8]| {
+            [b'#', b'/', b':']
+                .iter()
+                .find_map(|mark| iri.iter().rposition(|byte| byte == mark))
+                .map_or(0, |at| at + 1)
+        };
+        for length in 0..60 {
+            for first in 0..length {
+                for marks in [*b"##", *b"//", *b"::", *b"#/", *b"/#", *b":/", *b"/:", *b"#:"] {
+                    let mut iri = vec![b'x'; length];
+                    iri[first] = marks[0];
+                    iri[length / 2] = marks[1];
+
+                    assert_eq!(split_point(&iri), slowly(&iri));
+                }
+            }
+        }
+        assert_eq!(split_point(b"no mark at all, of some length"), 0);
     }
 }

@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use crate::fault::{Result, invalid_term, malformed};
-use crate::sink::{OwnedKind, OwnedTerm, QuotedTriple};
+use crate::scan::{iri_needs_escape, is_ascii, literal_needs_escape};
+use crate::sink::{LiteralKind, OwnedKind, OwnedTerm, QuotedTriple};
 
 pub const XSD_STRING: &str = "http://www.w3.org/2001/XMLSchema#string";
 
@@ -26,18 +27,6 @@ pub fn utf8(bytes: &[u8], strict: bool) -> Result<Cow<'_, str>> {
         return Ok(Cow::Borrowed(unsafe { std::str::from_utf8_unchecked(bytes) }));
     }
     any_utf8(bytes, strict)
-}
-
-/// As the standard one, without its set-up for long input: most strings here are short.
-#[inline(always)]
-fn is_ascii(bytes: &[u8]) -> bool {
-    let mut chunks = bytes.chunks_exact(8);
-    let mut any = 0u64;
-    for chunk in &mut chunks {
-        any |= u64::from_ne_bytes(chunk.try_into().unwrap_or_default());
-    }
-    let rest = chunks.remainder().iter().fold(0u8, |any, byte| any | byte);
-    any & 0x8080_8080_8080_8080 == 0 && rest < 0x80
 }
 
 #[inline(never)]
@@ -88,47 +77,6 @@ fn any_escaped(text: &[u8], kind: u8) -> bool {
     text.iter().fold(0, |found, &byte| found | ESCAPED[byte as usize]) & kind != 0
 }
 
-/// Whether a literal needs escapes; written so that the compiler can use vector instructions.
-#[inline(always)]
-fn literal_needs_escape(text: &[u8]) -> bool {
-    let mut found = false;
-    let mut chunks = text.chunks_exact(16);
-    for chunk in &mut chunks {
-        let mut any = 0u8;
-        for &byte in chunk {
-            any |= u8::from(byte < 0x20)
-                | u8::from(byte == b'"')
-                | u8::from(byte == b'\\')
-                | u8::from(byte == 0x7F);
-        }
-        found |= any != 0;
-    }
-    found | any_escaped(chunks.remainder(), LITERAL)
-}
-
-#[inline(always)]
-fn iri_needs_escape(text: &[u8]) -> bool {
-    let mut found = false;
-    let mut chunks = text.chunks_exact(16);
-    for chunk in &mut chunks {
-        let mut any = 0u8;
-        for &byte in chunk {
-            any |= u8::from(byte <= 0x20)
-                | u8::from(byte == b'<')
-                | u8::from(byte == b'>')
-                | u8::from(byte == b'"')
-                | u8::from(byte == b'\\')
-                | u8::from(byte == b'^')
-                | u8::from(byte == b'`')
-                | u8::from(byte == b'{')
-                | u8::from(byte == b'|')
-                | u8::from(byte == b'}');
-        }
-        found |= any != 0;
-    }
-    found | any_escaped(chunks.remainder(), IRI)
-}
-
 /// Whether a byte may stand in a blank node label without an escape.
 #[inline(always)]
 pub fn is_label_byte(byte: u8) -> bool {
@@ -174,38 +122,66 @@ pub fn same(a: &[u8], b: &[u8]) -> bool {
 /// Append a text that is probably short. A call to copy memory takes longer than to copy a few words.
 #[inline(always)]
 pub fn append(out: &mut Vec<u8>, text: &[u8]) {
-    let length = text.len();
-    if !(8..=64).contains(&length) {
-        out.extend_from_slice(text);
-        return;
-    }
-    out.reserve(length);
-    let end = out.len();
-    // SAFETY: there is room for `length` bytes, and blocks of at most `length` bytes are copied from the text's begin and
-    // up to its end; where two of them overlap they write the same.
-    unsafe {
-        let from = text.as_ptr();
-        let to = out.as_mut_ptr().add(end);
-        if length >= 32 {
-            to.cast::<[u8; 32]>()
-                .write_unaligned(from.cast::<[u8; 32]>().read_unaligned());
-            to.add(length - 32)
-                .cast::<[u8; 32]>()
-                .write_unaligned(from.add(length - 32).cast::<[u8; 32]>().read_unaligned());
-        } else if length >= 16 {
-            to.cast::<[u8; 16]>()
-                .write_unaligned(from.cast::<[u8; 16]>().read_unaligned());
-            to.add(length - 16)
-                .cast::<[u8; 16]>()
-                .write_unaligned(from.add(length - 16).cast::<[u8; 16]>().read_unaligned());
-        } else {
-            to.cast::<[u8; 8]>()
-                .write_unaligned(from.cast::<[u8; 8]>().read_unaligned());
-            to.add(length - 8)
-                .cast::<[u8; 8]>()
-                .write_unaligned(from.add(length - 8).cast::<[u8; 8]>().read_unaligned());
+    append_all(out, [text]);
+}
+
+/// Append texts one after another, with one look at the room there is.
+#[inline(always)]
+pub fn append_all<const N: usize>(out: &mut Vec<u8>, texts: [&[u8]; N]) {
+    out.reserve(texts.iter().map(|text| text.len()).sum());
+    for text in texts {
+        let end = out.len();
+        // SAFETY: there is room for all of the texts behind the end.
+        unsafe {
+            copy_short(text, out.as_mut_ptr().add(end));
+            out.set_len(end + text.len());
         }
-        out.set_len(end + length);
+    }
+}
+
+/// Copy a text that is probably short.
+///
+/// # Safety
+/// There is room for the text, and it does not overlap with that.
+#[inline(always)]
+unsafe fn copy_short(text: &[u8], to: *mut u8) {
+    /// The first and the last `N` bytes of the text; where they overlap both write the same.
+    ///
+    /// # Safety
+    /// As above, and the text has `N` bytes or more.
+    #[inline(always)]
+    unsafe fn ends<const N: usize>(text: &[u8], to: *mut u8) {
+        let (from, last) = (text.as_ptr(), text.len() - N);
+        // SAFETY: promised by the caller.
+        unsafe {
+            to.cast::<[u8; N]>()
+                .write_unaligned(from.cast::<[u8; N]>().read_unaligned());
+            to.add(last)
+                .cast::<[u8; N]>()
+                .write_unaligned(from.add(last).cast::<[u8; N]>().read_unaligned());
+        }
+    }
+    let length = text.len();
+    // Comparisons and not a table of jumps: the lengths of what is copied in one place are alike, and so well predicted.
+    // SAFETY: promised by the caller; each branch has the lengths that it needs.
+    unsafe {
+        if length >= 32 {
+            if length <= 64 {
+                ends::<32>(text, to);
+            } else {
+                to.copy_from_nonoverlapping(text.as_ptr(), length);
+            }
+        } else if length >= 16 {
+            ends::<16>(text, to);
+        } else if length >= 8 {
+            ends::<8>(text, to);
+        } else if length >= 4 {
+            ends::<4>(text, to);
+        } else if length >= 2 {
+            ends::<2>(text, to);
+        } else if length == 1 {
+            *to = text[0];
+        }
     }
 }
 
@@ -240,23 +216,25 @@ fn escape_slowly(out: &mut Vec<u8>, text: &[u8], kind: u8) {
     }
 }
 
-#[inline(always)]
-fn push_iri_part(out: &mut Vec<u8>, part: &[u8]) {
-    if iri_needs_escape(part) {
-        escape_slowly(out, part, IRI);
+#[inline]
+pub fn push_iri(out: &mut Vec<u8>, style: Style, prefix: &str, name: &str) {
+    let (prefix, name) = (prefix.as_bytes(), name.as_bytes());
+    // In RDF Patch <_:x> is a blank node.
+    let is_odd = style == Style::RdfPatch && (prefix.first().or(name.first()) == Some(&b'_'));
+    if is_odd || iri_needs_escape(prefix) || iri_needs_escape(name) {
+        push_odd_iri(out, style, prefix, name);
     } else {
-        append(out, part);
+        append_all(out, [b"<", prefix, name, b">"]);
     }
 }
 
-#[inline]
-pub fn push_iri(out: &mut Vec<u8>, style: Style, prefix: &str, name: &str) {
+#[cold]
+fn push_odd_iri(out: &mut Vec<u8>, style: Style, prefix: &[u8], name: &[u8]) {
     out.push(b'<');
     let start = out.len();
-    push_iri_part(out, prefix.as_bytes());
-    push_iri_part(out, name.as_bytes());
+    escape_slowly(out, prefix, IRI);
+    escape_slowly(out, name, IRI);
     if style == Style::RdfPatch && out[start..].starts_with(b"_:") {
-        // In RDF Patch <_:x> is a blank node.
         out.splice(start..start + 1, *b"\\u005F");
     }
     out.push(b'>');
@@ -298,13 +276,31 @@ pub fn push_blank_node(out: &mut Vec<u8>, style: Style, label: &str) {
 
 #[inline(always)]
 pub fn push_lexical(out: &mut Vec<u8>, lexical: &str) {
-    out.push(b'"');
-    if literal_needs_escape(lexical.as_bytes()) {
-        escape_slowly(out, lexical.as_bytes(), LITERAL);
+    push_with_suffix(out, lexical.as_bytes(), b"");
+}
+
+#[inline(always)]
+fn push_with_suffix(out: &mut Vec<u8>, lexical: &[u8], suffix: &[u8]) {
+    if literal_needs_escape(lexical) {
+        out.push(b'"');
+        escape_slowly(out, lexical, LITERAL);
+        append_all(out, [b"\"", suffix]);
     } else {
-        append(out, lexical.as_bytes());
+        append_all(out, [b"\"", lexical, b"\"", suffix]);
     }
-    out.push(b'"');
+}
+
+/// A literal whose datatype is at hand as its suffix.
+#[inline(always)]
+pub fn push_literal(out: &mut Vec<u8>, lexical: &str, kind: &LiteralKind<'_, Vec<u8>>) {
+    match kind {
+        LiteralKind::Plain => push_with_suffix(out, lexical.as_bytes(), b""),
+        LiteralKind::Typed(suffix) => push_with_suffix(out, lexical.as_bytes(), suffix),
+        LiteralKind::Language(language) => {
+            push_with_suffix(out, lexical.as_bytes(), b"");
+            push_language(out, language);
+        }
+    }
 }
 
 #[inline]

@@ -81,6 +81,19 @@ impl<'a> Fields<'a> {
         Ok(&self.data[start..self.at])
     }
 
+    /// The content of the next field if its tag is this one byte and its length has one byte too: most rows are so short.
+    #[inline(always)]
+    pub fn short_bytes(&mut self, tag: u8) -> Option<&'a [u8]> {
+        match self.data.get(self.at..)? {
+            [first, length @ ..0x80, rest @ ..] if *first == tag => {
+                let content = rest.get(..*length as usize)?;
+                self.at += 2 + content.len();
+                Some(content)
+            }
+            _ => None,
+        }
+    }
+
     #[inline(never)]
     pub fn skip(&mut self, wire_type: u8) -> Result<()> {
         match wire_type {

@@ -5,6 +5,7 @@ use std::ptr;
 use std::sync::{Arc, Mutex};
 
 use crate::arrow::abi::{ArrowArray, ArrowSchema, NULLABLE, export_array, export_schema};
+use crate::text::append;
 
 /// Strings one after another, as Arrow lays them out.
 pub struct Strings {
@@ -26,7 +27,7 @@ impl Strings {
 
     #[inline(always)]
     pub fn push(&mut self, text: &[u8]) {
-        self.data.extend_from_slice(text);
+        append(&mut self.data, text);
         // A batch is closed long before its strings outgrow 31 bits.
         self.offsets.push(self.data.len() as i32);
     }

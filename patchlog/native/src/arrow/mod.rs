@@ -2,5 +2,6 @@
 
 pub mod abi;
 pub mod batch;
+pub mod columns;
 pub mod reader;
 pub mod sink;

@@ -2,13 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::arrow::batch::{Batch, Column, Pool, Strings, Values};
+use crate::arrow::batch::{Batch, Pool};
+use crate::arrow::columns::ColumnBuilder;
 use crate::fault::Result;
-use crate::hash::hash_bytes;
 use crate::sink::{Action, LiteralKind, PLACES, Place, QuotedTriple, Sink, Transaction};
-use crate::text::{
-    Style, append, datatype_suffix, push_blank_node, push_iri, push_language, push_lexical, push_quoted, same,
-};
+use crate::text::{Style, append, datatype_suffix, push_blank_node, push_iri, push_literal, push_quoted};
 
 pub const STATEMENT_COLUMNS: [&str; 4] = ["subject", "predicate", "object", "graph"];
 pub const PATCH_COLUMNS: [&str; 6] = ["operation", "name", "subject", "predicate", "object", "graph"];
@@ -17,243 +15,6 @@ pub const PATCH_COLUMNS: [&str; 6] = ["operation", "name", "subject", "predicate
 const MAX_BATCH_BYTES: usize = 256 << 20;
 
 const NULL: i32 = -1;
-
-/// Distinct strings of a column and how to find them.
-struct Table {
-    strings: Strings,
-    /// The hash of a string in the upper half, its index plus one in the lower; 0 is free. To look a string up that is new
-    /// then touches one cache line.
-    buckets: Vec<u64>,
-}
-
-impl Table {
-    fn new() -> Self {
-        Table {
-            strings: Strings::new(),
-            buckets: vec![0; 256],
-        }
-    }
-
-    fn intern(&mut self, text: &[u8]) -> i32 {
-        self.strings.data.extend_from_slice(text);
-        self.intern_tail()
-    }
-
-    /// Where to write a string that `intern_tail` then takes.
-    #[inline(always)]
-    fn tail(&mut self) -> &mut Vec<u8> {
-        &mut self.strings.data
-    }
-
-    /// The index of the string at the end of the data, which is removed where it was there before.
-    #[inline(always)]
-    fn intern_tail(&mut self) -> i32 {
-        let start = self.strings.offsets.last().map_or(0, |&offset| offset as usize);
-        let text = &self.strings.data[start..];
-        let hash = hash_bytes(text) >> 32;
-        let mask = self.buckets.len() - 1;
-        let mut bucket = hash as usize & mask;
-        loop {
-            let entry = self.buckets[bucket];
-            if entry == 0 {
-                break;
-            }
-            let index = (entry as u32 - 1) as usize;
-            if entry >> 32 == hash && same(self.strings.get(index), text) {
-                self.strings.data.truncate(start);
-                return index as i32;
-            }
-            bucket = (bucket + 1) & mask;
-        }
-        let index = self.strings.len();
-        self.strings.offsets.push(self.strings.data.len() as i32);
-        self.buckets[bucket] = hash << 32 | (index as u64 + 1);
-        if self.strings.len() * 3 > self.buckets.len() * 2 {
-            self.grow();
-        }
-        index as i32
-    }
-
-    #[inline(never)]
-    fn grow(&mut self) {
-        let size = self.buckets.len() * 2;
-        for entry in std::mem::replace(&mut self.buckets, vec![0; size]) {
-            if entry != 0 {
-                let mut bucket = (entry >> 32) as usize & (size - 1);
-                while self.buckets[bucket] != 0 {
-                    bucket = (bucket + 1) & (size - 1);
-                }
-                self.buckets[bucket] = entry;
-            }
-        }
-    }
-
-    fn take_strings(&mut self, pool: &Pool) -> Strings {
-        self.buckets.fill(0);
-        std::mem::replace(&mut self.strings, pool.strings())
-    }
-}
-
-struct ColumnBuilder {
-    /// None: the column is plain.
-    table: Option<Table>,
-    indexes: Vec<i32>,
-    strings: Strings,
-    /// Kept only once a null stands beside a value: most columns have one or the other.
-    validity: Option<Vec<u8>>,
-    /// Nulls at the begin of the batch, counted and not yet laid down.
-    leading_nulls: usize,
-    null_count: usize,
-    batch_rows: usize,
-}
-
-impl ColumnBuilder {
-    fn new(is_dictionary: bool, batch_rows: usize) -> Self {
-        ColumnBuilder {
-            table: is_dictionary.then(Table::new),
-            indexes: Vec::new(),
-            strings: Strings::new(),
-            validity: None,
-            leading_nulls: 0,
-            null_count: 0,
-            batch_rows,
-        }
-    }
-
-    #[inline(always)]
-    fn rows(&self) -> usize {
-        if self.table.is_some() {
-            self.indexes.len()
-        } else {
-            self.strings.len()
-        }
-    }
-
-    /// Before a value: lay down the nulls that came before any, and mark the value as one where nulls are marked.
-    #[inline(always)]
-    fn before_value(&mut self) {
-        if self.leading_nulls > 0 {
-            self.lay_down_nulls();
-        }
-        if self.validity.is_some() {
-            self.mark(true);
-        }
-    }
-
-    #[inline(never)]
-    fn mark(&mut self, is_valid: bool) {
-        let row = self.rows();
-        if let Some(validity) = &mut self.validity {
-            if row % 8 == 0 {
-                validity.push(0);
-            }
-            if is_valid {
-                validity[row / 8] |= 1 << (row % 8);
-            }
-        }
-    }
-
-    #[inline(never)]
-    fn lay_down_nulls(&mut self) {
-        let count = std::mem::take(&mut self.leading_nulls);
-        match &self.table {
-            Some(_) => self.indexes.resize(count, 0),
-            None => self.strings.offsets.resize(count + 1, 0),
-        }
-        self.validity = Some(vec![0; count.div_ceil(8)]);
-        self.null_count = count;
-    }
-
-    #[inline(always)]
-    fn push_index(&mut self, index: i32) {
-        self.before_value();
-        if self.indexes.capacity() == 0 {
-            self.indexes.reserve(self.batch_rows.min(1 << 16));
-        }
-        self.indexes.push(index);
-    }
-
-    #[inline(always)]
-    fn push(&mut self, register: &Register) {
-        match &self.table {
-            Some(_) => self.push_index(register.index),
-            None => {
-                self.before_value();
-                self.strings.push(&register.text);
-            }
-        }
-    }
-
-    fn push_text(&mut self, text: &[u8]) {
-        match &mut self.table {
-            Some(table) => {
-                let index = table.intern(text);
-                self.push_index(index);
-            }
-            None => {
-                self.before_value();
-                self.strings.push(text);
-            }
-        }
-    }
-
-    #[inline(always)]
-    fn push_null(&mut self) {
-        if self.rows() == 0 {
-            self.leading_nulls += 1;
-        } else {
-            self.push_null_after_value();
-        }
-    }
-
-    #[inline(never)]
-    fn push_null_after_value(&mut self) {
-        let rows = self.rows();
-        self.validity.get_or_insert_with(|| {
-            let mut bits = vec![0xFF; rows.div_ceil(8)];
-            if rows % 8 != 0 {
-                bits[rows / 8] = (1 << (rows % 8)) - 1;
-            }
-            bits
-        });
-        self.mark(false);
-        match &self.table {
-            Some(_) => self.indexes.push(0),
-            None => self.strings.push(b""),
-        }
-        self.null_count += 1;
-    }
-
-    fn bytes(&self) -> usize {
-        self.table
-            .as_ref()
-            .map_or(self.strings.data.len(), |table| table.strings.data.len())
-    }
-
-    fn finish(&mut self, pool: &Pool) -> Column {
-        if self.leading_nulls > 0 {
-            self.lay_down_nulls();
-        }
-        let values = match &mut self.table {
-            Some(table) => {
-                let mut strings = table.take_strings(pool);
-                if strings.len() == 0 && self.null_count > 0 {
-                    strings.push(b""); // the index of a null row must still be in range for some readers
-                }
-                Values::Dictionary {
-                    indexes: std::mem::replace(&mut self.indexes, pool.indexes()),
-                    strings,
-                }
-            }
-            None => Values::Plain(std::mem::replace(&mut self.strings, pool.strings())),
-        };
-        Column {
-            values,
-            validity: self.validity.take(),
-            null_count: std::mem::take(&mut self.null_count),
-        }
-    }
-}
 
 /// What stands in a place: its text, or in a dictionary column its index in the table of this batch.
 struct Register {
@@ -265,7 +26,7 @@ pub enum ArrowIri {
     /// Dictionary columns: where the IRI stands in the table of a place, in the batch of that number.
     Interned { epoch: u32, place: Place, index: i32 },
     /// Plain columns.
-    Text(Box<[u8]>),
+    Text(Box<Box<[u8]>>),
 }
 
 pub struct ArrowSink {
@@ -296,11 +57,11 @@ impl ArrowSink {
             is_patch,
             batch_rows: batch_rows.max(1),
             epoch: 1,
-            operation: ColumnBuilder::new(is_dictionary, batch_rows),
+            operation: ColumnBuilder::new(is_dictionary),
             action_indexes: [NULL; 2],
             default_graph_index: NULL,
-            name: ColumnBuilder::new(is_dictionary, batch_rows),
-            terms: std::array::from_fn(|_| ColumnBuilder::new(is_dictionary, batch_rows)),
+            name: ColumnBuilder::new(is_dictionary),
+            terms: std::array::from_fn(|_| ColumnBuilder::new(is_dictionary)),
             registers: std::array::from_fn(|_| Register {
                 text: Vec::new(),
                 index: NULL,
@@ -341,8 +102,8 @@ impl ArrowSink {
         self.action_indexes = [NULL; 2];
         self.default_graph_index = NULL;
         if self.is_patch {
-            columns.push(self.operation.finish(&self.pool));
-            columns.push(self.name.finish(&self.pool));
+            columns.push(self.operation.finish(self.rows, &self.pool));
+            columns.push(self.name.finish(self.rows, &self.pool));
         }
         // What repeats in the next row stands in the table of the batch that ends here: take it over.
         if self.is_dictionary {
@@ -355,7 +116,11 @@ impl ArrowSink {
                 }
             }
         }
-        columns.extend(self.terms.iter_mut().map(|column| column.finish(&self.pool)));
+        columns.extend(
+            self.terms
+                .iter_mut()
+                .map(|column| column.finish(self.rows, &self.pool)),
+        );
         if self.is_dictionary {
             for (column, register) in self.terms.iter_mut().zip(&mut self.registers) {
                 if let (Some(table), 0..) = (&mut column.table, register.index) {
@@ -394,31 +159,28 @@ impl ArrowSink {
 
     #[inline(always)]
     fn push_action(&mut self, action: Action) {
-        let known = self.action_indexes[action as usize];
-        if known >= 0 {
-            self.operation.push_index(known);
+        let known = &mut self.action_indexes[action as usize];
+        if *known >= 0 {
+            self.operation.push_index(self.rows, *known);
             return;
         }
-        self.operation
-            .push_text(if action == Action::Add { b"A" } else { b"D" });
-        if let Some(&index) = self.operation.indexes.last() {
-            self.action_indexes[action as usize] = index;
-        }
+        let text: &[u8] = if action == Action::Add { b"A" } else { b"D" };
+        *known = self.operation.push_text(self.rows, text).unwrap_or(NULL);
     }
 
     #[inline(always)]
-    fn push_graph(&mut self, has_graph: bool) {
-        if !has_graph {
-            self.terms[3].push_null();
-        } else if self.graph_is_default {
-            if self.default_graph_index >= 0 {
-                self.terms[3].push_index(self.default_graph_index);
+    fn push_graph(&mut self) {
+        let graph = &mut self.terms[Place::Graph as usize];
+        if !self.graph_is_default {
+            if self.is_dictionary {
+                graph.push_index(self.rows, self.registers[Place::Graph as usize].index);
             } else {
-                self.terms[3].push_text(b"");
-                self.default_graph_index = self.terms[3].indexes.last().copied().unwrap_or(NULL);
+                graph.push_string(self.rows, &self.registers[Place::Graph as usize].text);
             }
+        } else if self.default_graph_index >= 0 {
+            graph.push_index(self.rows, self.default_graph_index);
         } else {
-            self.terms[3].push(&self.registers[3]);
+            self.default_graph_index = graph.push_text(self.rows, b"").unwrap_or(NULL);
         }
     }
 
@@ -426,19 +188,17 @@ impl ArrowSink {
         if !self.is_patch {
             return;
         }
-        self.operation.push_text(operation);
-        match name {
-            Some(name) => self.name.push_text(name),
-            None => self.name.push_null(),
+        self.operation.push_text(self.rows, operation);
+        if let Some(name) = name {
+            self.name.push_text(self.rows, name);
         }
-        self.terms[0].push_null();
-        self.terms[1].push_null();
         if has_value {
-            self.terms[2].push_text(&self.registers[Place::Value as usize].text);
-        } else {
-            self.terms[2].push_null();
+            let value = &self.registers[Place::Value as usize].text;
+            self.terms[Place::Object as usize].push_text(self.rows, value);
         }
-        self.push_graph(has_graph);
+        if has_graph {
+            self.push_graph();
+        }
         self.end_row();
     }
 }
@@ -462,7 +222,7 @@ impl Sink for ArrowSink {
         }
         let mut text = Vec::with_capacity(prefix.len() + name.len() + 2);
         push_iri(&mut text, Style::Canonical, prefix, name);
-        Ok(ArrowIri::Text(text.into_boxed_slice()))
+        Ok(ArrowIri::Text(Box::new(text.into_boxed_slice())))
     }
 
     #[inline(always)]
@@ -488,7 +248,7 @@ impl Sink for ArrowSink {
             ArrowIri::Interned { index, .. } => register.index = *index,
             ArrowIri::Text(text) => {
                 register.text.clear();
-                register.text.extend_from_slice(text);
+                append(&mut register.text, text);
             }
         }
         Ok(())
@@ -508,14 +268,7 @@ impl Sink for ArrowSink {
 
     #[inline(always)]
     fn literal(&mut self, place: Place, lexical: &str, kind: LiteralKind<'_, Vec<u8>>) -> Result<()> {
-        self.set(place, |out| {
-            push_lexical(out, lexical);
-            match kind {
-                LiteralKind::Plain => {}
-                LiteralKind::Language(language) => push_language(out, language),
-                LiteralKind::Typed(suffix) => append(out, suffix),
-            }
-        });
+        self.set(place, |out| push_literal(out, lexical, &kind));
         Ok(())
     }
 
@@ -533,13 +286,21 @@ impl Sink for ArrowSink {
     fn statement(&mut self, action: Action, has_graph: bool) -> Result<()> {
         if self.is_patch {
             self.push_action(action);
-            self.name.push_null();
         }
+        let (row, registers) = (self.rows, &self.registers);
         let [subject, predicate, object, _] = &mut self.terms;
-        subject.push(&self.registers[0]);
-        predicate.push(&self.registers[1]);
-        object.push(&self.registers[2]);
-        self.push_graph(has_graph);
+        if self.is_dictionary {
+            subject.push_index(row, registers[0].index);
+            predicate.push_index(row, registers[1].index);
+            object.push_index(row, registers[2].index);
+        } else {
+            subject.push_string(row, &registers[0].text);
+            predicate.push_string(row, &registers[1].text);
+            object.push_string(row, &registers[2].text);
+        }
+        if has_graph {
+            self.push_graph();
+        }
         self.end_row();
         Ok(())
     }

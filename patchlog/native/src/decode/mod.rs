@@ -2,8 +2,11 @@
 
 pub mod frames;
 pub mod lines;
+pub mod lookups;
+pub mod messages;
 pub mod nquads;
 pub mod patch;
+pub mod quoted;
 pub mod rdf;
 pub mod rdf_patch;
 pub mod rdf_patch_tokens;

@@ -1,10 +1,11 @@
 //! Jelly-Patch: frames to registers. The rules and their order are those of docs/protocol.md.
 
 use crate::decode::frames::{FrameSplitter, Split};
+use crate::decode::messages::{RawTerm, Statement};
 use crate::decode::rdf::{
-    Reading, before_options, changed_options, empty_row, no_options, split_row, too_many_rows,
+    ROW_TAG, Reading, before_options, changed_options, empty_row, no_options, split_row, too_many_rows,
 };
-use crate::decode::terms::{RawTerm, Statement, TermReader};
+use crate::decode::terms::TermReader;
 use crate::fault::{Result, invalid_term, transaction_error, unexpected_row};
 use crate::options::{PatchOptions, StatementType, StreamType};
 use crate::sink::{Action, Place, STATEMENT_PLACES, Sink, Stream, Transaction};
@@ -129,12 +130,16 @@ impl<S: Sink> PatchState<S> {
         }
         let mut fields = Fields::new(data);
         while !fields.is_done() {
-            let (field, wire_type) = fields.tag()?;
-            if field != 1 || wire_type != LENGTH {
-                fields.skip(wire_type)?;
-                continue;
-            }
-            let content = fields.bytes()?;
+            let content = match fields.short_bytes(ROW_TAG) {
+                Some(content) => content,
+                None => match fields.tag()? {
+                    (1, LENGTH) => fields.bytes()?,
+                    (_, wire_type) => {
+                        fields.skip(wire_type)?;
+                        continue;
+                    }
+                },
+            };
             if row >= self.reading.limits.max_rows_per_frame {
                 return Err(too_many_rows(self.reading.limits.max_rows_per_frame).at_row(row));
             }
@@ -173,9 +178,9 @@ impl<S: Sink> PatchState<S> {
             6 => self.transaction(Transaction::Start, sink),
             7 => self.transaction(Transaction::Commit, sink),
             8 => self.transaction(Transaction::Abort, sink),
-            11 => terms.name_entry(content),
-            12 => terms.prefix_entry(content),
-            13 => terms.datatype_entry(content),
+            11 => terms.lookups.name_entry(content),
+            12 => terms.lookups.prefix_entry(content),
+            13 => terms.lookups.datatype_entry(content),
             14 => self.header(content, sink),
             _ => {
                 if self.stream_type != StreamType::Punctuated {

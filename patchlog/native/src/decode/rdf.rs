@@ -1,7 +1,8 @@
 //! Jelly-RDF: frames to registers. The rules and their order are those of docs/protocol.md.
 
 use crate::decode::frames::{FrameSplitter, Split};
-use crate::decode::terms::{RawTerm, Statement, TermReader};
+use crate::decode::messages::{RawTerm, Statement};
+use crate::decode::terms::TermReader;
 use crate::fault::{Result, invalid_term, limit_exceeded, unexpected_row, unsupported};
 use crate::options::{Limits, Physical, RdfOptions};
 use crate::sink::{Action, Place, STATEMENT_PLACES, Sink, Stream};
@@ -87,6 +88,9 @@ pub fn no_options() -> Box<crate::fault::Fault> {
 pub fn changed_options() -> Box<crate::fault::Fault> {
     unsupported("a second options row differs from the first; they must be identical")
 }
+
+/// The tag of a row in its frame.
+pub const ROW_TAG: u8 = 1 << 3 | LENGTH;
 
 const ROW_KINDS: u32 = 0b1110_0111_1110;
 
@@ -175,24 +179,28 @@ impl<S: Sink> RdfState<S> {
         }
         let mut fields = Fields::new(data);
         while !fields.is_done() {
-            let (field, wire_type) = fields.tag()?;
-            match (field, wire_type) {
-                (1, LENGTH) => {
-                    let content = fields.bytes()?;
-                    if row >= self.reading.limits.max_rows_per_frame {
-                        return Err(too_many_rows(self.reading.limits.max_rows_per_frame).at_row(row));
+            let content = match fields.short_bytes(ROW_TAG) {
+                Some(content) => content,
+                None => match fields.tag()? {
+                    (1, LENGTH) => fields.bytes()?,
+                    (15, LENGTH) => {
+                        let (key, value) = split_metadata(fields.bytes()?, self.reading.strict)?;
+                        metadata.retain(|(known, _)| *known != key);
+                        metadata.push((key, value));
+                        continue;
                     }
-                    self.row(content, row == 0, sink)
-                        .map_err(|fault| fault.at_row(row))?;
-                    row += 1;
-                }
-                (15, LENGTH) => {
-                    let (key, value) = split_metadata(fields.bytes()?, self.reading.strict)?;
-                    metadata.retain(|(known, _)| *known != key);
-                    metadata.push((key, value));
-                }
-                _ => fields.skip(wire_type)?,
+                    (_, wire_type) => {
+                        fields.skip(wire_type)?;
+                        continue;
+                    }
+                },
+            };
+            if row >= self.reading.limits.max_rows_per_frame {
+                return Err(too_many_rows(self.reading.limits.max_rows_per_frame).at_row(row));
             }
+            self.row(content, row == 0, sink)
+                .map_err(|fault| fault.at_row(row))?;
+            row += 1;
         }
         Ok(metadata)
     }
@@ -215,9 +223,9 @@ impl<S: Sink> RdfState<S> {
             4 => self.graph_start(content, sink),
             5 => self.graph_end(sink),
             6 => self.namespace(content, sink),
-            9 => terms.name_entry(content),
-            10 => terms.prefix_entry(content),
-            _ => terms.datatype_entry(content),
+            9 => terms.lookups.name_entry(content),
+            10 => terms.lookups.prefix_entry(content),
+            _ => terms.lookups.datatype_entry(content),
         }
     }
 

@@ -2,42 +2,108 @@
 
 use crate::fault::{Result, unsupported};
 use crate::hash::hash_bytes;
-use crate::text::same;
+use crate::text::{append, same};
 
 const NONE: u32 = u32::MAX;
 const FIRST_BUCKETS: usize = 1 << 13;
 
+/// What is known of an entry but its text. Kept apart from that: to use an entry touches its neighbours too.
 struct Entry {
-    text: Vec<u8>,
-    hash: u64,
     /// Neighbours in order of use.
     older: u32,
     newer: u32,
+    hash: u32,
+    /// Differs for everything that ever stood in the table: a remembered use is good as long as this is the same.
+    serial: u32,
     /// The row that used the entry last: what one row uses must not be given up for it.
     row: u64,
-    /// Differs for everything that ever stood in the table: a remembered use is good as long as this is the same.
-    serial: u64,
+}
+
+/// An entry with this serial is not to be remembered: the serials have run out.
+const NO_SERIAL: u32 = 0;
+
+/// The texts of entries. Nearly all are short, and stand side by side.
+#[derive(Default)]
+struct Texts {
+    /// The length of a text, and the text; `LONG` where it does not fit.
+    short: Vec<[u8; SLOT]>,
+    long: Vec<Vec<u8>>,
+}
+
+const SLOT: usize = 32;
+const LONG: u8 = u8::MAX;
+
+impl Texts {
+    #[inline(always)]
+    fn get(&self, index: usize) -> &[u8] {
+        let slot = &self.short[index];
+        match slot.get(1..1 + usize::from(slot[0])) {
+            Some(text) => text,
+            None => &self.long[index],
+        }
+    }
+
+    fn set(&mut self, index: usize, text: &[u8]) {
+        if index >= self.short.len() {
+            self.short.resize(index + 1, [0; SLOT]);
+        }
+        let slot = &mut self.short[index];
+        if let Some(room) = slot[1..].get_mut(..text.len()) {
+            room.copy_from_slice(text);
+            slot[0] = text.len() as u8;
+            return;
+        }
+        slot[0] = LONG;
+        if index >= self.long.len() {
+            self.long.resize_with(index + 1, Vec::new);
+        }
+        let long = &mut self.long[index];
+        long.clear();
+        append(long, text);
+    }
 }
 
 pub struct Lookup {
     what: &'static str,
     size: u32,
     entries: Vec<Entry>,
-    /// Open addressing with linear probing; at most half full.
-    buckets: Vec<u32>,
+    texts: Texts,
+    /// Open addressing with linear probing, at most half full: the hash in the upper half, the index plus one in the lower;
+    /// 0 is free.
+    buckets: Vec<u64>,
     mask: usize,
+    /// Indexes of entries that were found lately, by a glance at their text.
+    hints: [u32; HINTS],
     oldest: u32,
     newest: u32,
     /// The id of the entry that was written last.
     last_written: u32,
-    next_serial: u64,
+    next_serial: u32,
+}
+
+const HINTS: usize = 64;
+
+/// Where the hint of a text stands. Texts that are alike in their last bytes share one, which is only slower.
+#[inline(always)]
+fn hint_of(text: &[u8]) -> usize {
+    let last = text.last_chunk::<8>().map_or(0, |last| u64::from_le_bytes(*last));
+    (last
+        .wrapping_add(text.len() as u64)
+        .wrapping_mul(0x9E37_79B9_7F4A_7C15)
+        >> 58) as usize
 }
 
 /// An id and, where the entry is new, the id to write in its row (0: the previous one plus one).
 pub struct Found {
     pub id: u32,
-    pub serial: u64,
     pub new_entry: Option<u32>,
+}
+
+/// An entry as it was when it was found.
+#[derive(Clone, Copy, Default)]
+pub struct Seen {
+    pub id: u32,
+    serial: u32,
 }
 
 impl Lookup {
@@ -51,12 +117,14 @@ impl Lookup {
             what,
             size,
             entries: Vec::new(),
-            buckets: vec![NONE; buckets],
+            texts: Texts::default(),
+            buckets: vec![0; buckets],
             mask: buckets - 1,
+            hints: [NONE; HINTS],
             oldest: NONE,
             newest: NONE,
             last_written: 0,
-            next_serial: 0,
+            next_serial: NO_SERIAL + 1,
         }
     }
 
@@ -64,19 +132,31 @@ impl Lookup {
     ///
     /// The first `reserved` ids are left alone: they hold what stands elsewhere in the stream.
     pub fn clear_explicitly(&mut self, reserved: u32) {
+        if self.entries.len() * 16 < self.buckets.len() {
+            // Patches are often small. All buckets from the first that an entry could stand in to a free one are taken.
+            for entry in &self.entries {
+                let mut bucket = entry.hash as usize & self.mask;
+                while self.buckets[bucket] != 0 {
+                    self.buckets[bucket] = 0;
+                    bucket = (bucket + 1) & self.mask;
+                }
+            }
+        } else {
+            self.buckets.fill(0);
+        }
         self.entries.clear();
-        for _ in 0..reserved {
-            // Not in the order of use and not in a bucket, so it is neither found nor given up.
+        for index in 0..reserved as usize {
+            // Not in the order of use, not in a bucket and not hinted at, so it is neither found nor given up.
             self.entries.push(Entry {
-                text: Vec::new(),
-                hash: 0,
                 older: NONE,
                 newer: NONE,
+                hash: 0,
+                serial: NO_SERIAL,
                 row: 0,
-                serial: u64::MAX,
             });
+            self.texts.set(index, b"");
         }
-        self.buckets.fill(NONE);
+        self.hints.fill(NONE);
         self.oldest = NONE;
         self.newest = NONE;
         // No id is this one plus one, so the first entry is written with its own.
@@ -87,23 +167,33 @@ impl Lookup {
         self.size
     }
 
-    /// Whether an entry that was found before still holds the same.
-    #[inline(always)]
-    pub fn holds(&self, id: u32, serial: u64) -> bool {
-        self.entries
-            .get((id as usize).wrapping_sub(1))
-            .is_some_and(|entry| entry.serial == serial)
+    /// An entry to remember.
+    pub fn see(&self, id: u32) -> Seen {
+        let serial = match self.entries.get((id as usize).wrapping_sub(1)) {
+            Some(entry) => entry.serial,
+            None => NO_SERIAL,
+        };
+        Seen { id, serial }
     }
 
-    /// Use an entry that `holds` said is still there.
+    /// Whether an entry that was seen before still holds the same.
+    #[inline(always)]
+    pub fn holds(&self, seen: Seen) -> bool {
+        match self.entries.get((seen.id as usize).wrapping_sub(1)) {
+            Some(entry) => entry.serial == seen.serial && seen.serial != NO_SERIAL,
+            None => false,
+        }
+    }
+
+    /// Use an entry that is in the table.
     #[inline(always)]
     pub fn reuse(&mut self, id: u32, row: u64) {
-        self.entries[id as usize - 1].row = row;
-        self.touch(id - 1);
+        self.touch(id - 1, row);
     }
 
     #[inline(always)]
-    fn touch(&mut self, index: u32) {
+    fn touch(&mut self, index: u32, row: u64) {
+        self.entries[index as usize].row = row;
         if self.newest != index {
             self.unlink(index);
             self.link_newest(index);
@@ -136,24 +226,38 @@ impl Lookup {
         self.newest = index;
     }
 
+    /// As `find`, for texts that are long and few: most are found by a glance.
+    #[inline(always)]
+    pub fn find_often(&mut self, text: &[u8], row: u64) -> Result<Found> {
+        let hint = hint_of(text);
+        let index = self.hints[hint];
+        if index != NONE && same(self.texts.get(index as usize), text) {
+            self.touch(index, row);
+            return Ok(Found {
+                id: index + 1,
+                new_entry: None,
+            });
+        }
+        let found = self.find(text, row)?;
+        self.hints[hint] = found.id - 1;
+        Ok(found)
+    }
+
     /// Find the entry of `text`, or make one.
     #[inline(always)]
     pub fn find(&mut self, text: &[u8], row: u64) -> Result<Found> {
-        let hash = hash_bytes(text);
+        let hash = (hash_bytes(text) >> 32) as u32;
         let mut bucket = hash as usize & self.mask;
         loop {
-            let index = self.buckets[bucket];
-            if index == NONE {
+            let known = self.buckets[bucket];
+            if known == 0 {
                 return self.make(text, hash, row);
             }
-            let entry = &mut self.entries[index as usize];
-            if entry.hash == hash && same(&entry.text, text) {
-                entry.row = row;
-                let serial = entry.serial;
-                self.touch(index);
+            let index = known as u32 - 1;
+            if (known >> 32) as u32 == hash && same(self.texts.get(index as usize), text) {
+                self.touch(index, row);
                 return Ok(Found {
                     id: index + 1,
-                    serial,
                     new_entry: None,
                 });
             }
@@ -161,22 +265,28 @@ impl Lookup {
         }
     }
 
-    fn make(&mut self, text: &[u8], hash: u64, row: u64) -> Result<Found> {
+    #[inline(never)]
+    fn make(&mut self, text: &[u8], hash: u32, row: u64) -> Result<Found> {
         let index = if self.entries.len() < self.size as usize {
             self.entries.push(Entry {
-                text: text.to_vec(),
-                hash,
                 older: NONE,
                 newer: NONE,
+                hash,
+                serial: NO_SERIAL,
                 row,
-                serial: 0,
             });
             self.entries.len() as u32 - 1
         } else {
-            self.give_up_oldest(text, hash, row)?
+            self.give_up_oldest(row)?
         };
-        self.next_serial += 1;
-        self.entries[index as usize].serial = self.next_serial;
+        self.texts.set(index as usize, text);
+        let entry = &mut self.entries[index as usize];
+        entry.hash = hash;
+        entry.serial = self.next_serial;
+        entry.row = row;
+        if self.next_serial != NO_SERIAL {
+            self.next_serial = self.next_serial.wrapping_add(1);
+        }
         self.link_newest(index);
         if self.entries.len() * 2 > self.buckets.len() {
             self.grow_buckets();
@@ -192,12 +302,11 @@ impl Lookup {
         self.last_written = id;
         Ok(Found {
             id,
-            serial: self.next_serial,
             new_entry: Some(written),
         })
     }
 
-    fn give_up_oldest(&mut self, text: &[u8], hash: u64, row: u64) -> Result<u32> {
+    fn give_up_oldest(&mut self, row: u64) -> Result<u32> {
         let index = self.oldest;
         if index == NONE || self.entries[index as usize].row == row {
             return Err(unsupported(format!(
@@ -207,11 +316,6 @@ impl Lookup {
         }
         self.unlink(index);
         self.remove_bucket(self.entries[index as usize].hash, index);
-        let entry = &mut self.entries[index as usize];
-        entry.text.clear();
-        entry.text.extend_from_slice(text);
-        entry.hash = hash;
-        entry.row = row;
         Ok(index)
     }
 
@@ -219,7 +323,7 @@ impl Lookup {
         let size = self.buckets.len() * 2;
         self.mask = size - 1;
         self.buckets.clear();
-        self.buckets.resize(size, NONE);
+        self.buckets.resize(size, 0);
         // All that are in the order of use: entries that are left alone are not.
         let mut index = self.oldest;
         while index != NONE {
@@ -229,23 +333,25 @@ impl Lookup {
         }
     }
 
-    fn insert_bucket(&mut self, hash: u64, index: u32) {
+    #[inline(always)]
+    fn insert_bucket(&mut self, hash: u32, index: u32) {
         let mut bucket = hash as usize & self.mask;
-        while self.buckets[bucket] != NONE {
+        while self.buckets[bucket] != 0 {
             bucket = (bucket + 1) & self.mask;
         }
-        self.buckets[bucket] = index;
+        self.buckets[bucket] = u64::from(hash) << 32 | u64::from(index + 1);
     }
 
     /// Remove by moving later entries of the run back, so that no marks of deletion pile up.
-    fn remove_bucket(&mut self, hash: u64, index: u32) {
+    #[inline(always)]
+    fn remove_bucket(&mut self, hash: u32, index: u32) {
         let mut hole = hash as usize & self.mask;
-        while self.buckets[hole] != index {
+        while self.buckets[hole] as u32 != index + 1 {
             hole = (hole + 1) & self.mask;
         }
         let mut next = (hole + 1) & self.mask;
-        while self.buckets[next] != NONE {
-            let home = self.entries[self.buckets[next] as usize].hash as usize & self.mask;
+        while self.buckets[next] != 0 {
+            let home = (self.buckets[next] >> 32) as usize & self.mask;
             // Move it if its home does not lie between the hole and where it stands.
             if (next.wrapping_sub(home) & self.mask) >= (next.wrapping_sub(hole) & self.mask) {
                 self.buckets[hole] = self.buckets[next];
@@ -253,7 +359,7 @@ impl Lookup {
             }
             next = (next + 1) & self.mask;
         }
-        self.buckets[hole] = NONE;
+        self.buckets[hole] = 0;
     }
 }
 
@@ -281,6 +387,49 @@ mod tests {
         lookup.find(b"b", 1).unwrap();
 
         assert!(lookup.find(b"c", 1).is_err());
+    }
+
+    #[test]
+    fn cleared_tables_hold_nothing() {
+        for count in [0u64, 3, 300, 900] {
+            let mut lookup = Lookup::new("name", 1000);
+            for row in 0..count {
+                lookup.find(format!("n{row}").as_bytes(), row).unwrap();
+            }
+            let seen = lookup.see(1);
+
+            lookup.clear_explicitly(2);
+
+            assert!(!lookup.holds(seen));
+            assert!(lookup.buckets.iter().all(|&bucket| bucket == 0));
+            assert_eq!(lookup.find(b"n0", 1).unwrap().new_entry, Some(3));
+        }
+    }
+
+    #[test]
+    fn texts_of_any_length_are_found_both_ways() {
+        let texts: Vec<Vec<u8>> = (0..100).map(|length| vec![b'x'; length]).collect();
+        let mut lookup = Lookup::new("prefix", 60);
+        for (row, text) in texts.iter().enumerate() {
+            let made = lookup.find_often(text, row as u64).unwrap();
+            assert!(made.new_entry.is_some());
+
+            assert_eq!(lookup.find(text, row as u64).unwrap().id, made.id);
+            assert_eq!(lookup.find_often(text, row as u64).unwrap().id, made.id);
+        }
+    }
+
+    #[test]
+    fn an_entry_that_was_given_up_is_not_what_was_seen() {
+        let mut lookup = Lookup::new("name", 1);
+        lookup.find(b"a", 1).unwrap();
+        let seen = lookup.see(1);
+        assert!(lookup.holds(seen));
+
+        lookup.find(b"b", 2).unwrap();
+
+        assert!(!lookup.holds(seen));
+        assert!(!lookup.holds(Seen::default()));
     }
 
     #[test]

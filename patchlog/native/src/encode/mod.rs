@@ -1,6 +1,8 @@
 //! Writers: registers of a sink to bytes.
 
 pub mod body;
+pub mod entries;
+pub mod frames;
 pub mod lookup;
 pub mod patch;
 pub mod rdf;

@@ -1,8 +1,10 @@
 //! Jelly-Patch out of registers: the three stream types, and the canonical patch.
 
 use crate::decode::patch::TransactionOrder;
+use crate::encode::entries::{LookupRows, Reserved};
+use crate::encode::frames::{CUT_BYTES, Frames};
 use crate::encode::rdf::registers_of_writer;
-use crate::encode::terms::{CUT_BYTES, Frames, IriHandle, LookupRows, Reserved, TermWriter, put_name};
+use crate::encode::terms::{IriHandle, TermWriter, put_name};
 use crate::fault::{Result, invalid_term, unexpected_row, usage_error};
 use crate::options::{PatchOptions, StatementType, StreamType, TermOptions};
 use crate::sink::{Action, LiteralKind, Place, QuotedTriple, Sink, Stream, Transaction};

@@ -1,6 +1,8 @@
 //! Jelly-RDF out of registers.
 
-use crate::encode::terms::{CUT_BYTES, Frames, IriHandle, LookupRows, TermWriter, put_name};
+use crate::encode::entries::LookupRows;
+use crate::encode::frames::{CUT_BYTES, Frames};
+use crate::encode::terms::{IriHandle, TermWriter, put_name};
 use crate::fault::{Result, invalid_term, usage_error};
 use crate::options::{Physical, RdfOptions};
 use crate::sink::{Action, LiteralKind, Place, QuotedTriple, Sink, Stream, Transaction};

@@ -3,7 +3,7 @@
 use crate::fault::{Result, invalid_term, usage_error};
 use crate::sink::{Action, LiteralKind, PLACES, Place, QuotedTriple, Sink, Stream, Transaction};
 use crate::text::{
-    Style, append, datatype_suffix, push_blank_node, push_iri, push_language, push_lexical, push_quoted,
+    Style, append, datatype_suffix, push_blank_node, push_iri, push_lexical, push_literal, push_quoted,
     unescaped,
 };
 
@@ -156,13 +156,7 @@ impl Sink for TextSink {
 
     #[inline(always)]
     fn literal(&mut self, place: Place, lexical: &str, kind: LiteralKind<'_, Vec<u8>>) -> Result<()> {
-        let register = self.cleared(place);
-        push_lexical(register, lexical);
-        match kind {
-            LiteralKind::Plain => {}
-            LiteralKind::Language(language) => push_language(register, language),
-            LiteralKind::Typed(suffix) => append(register, suffix),
-        }
+        push_literal(self.cleared(place), lexical, &kind);
         Ok(())
     }
 

@@ -36,22 +36,34 @@ impl FrameRange {
     }
 }
 
+/// Input is taken in pieces of this size: what is copied and checked is then still in the processor's cache when it is read.
+const PIECE_BYTES: usize = 1 << 16;
+
 macro_rules! source_of_frames {
     ($reader:ident) => {
         impl<S: Sink> Source<S> for $reader<S> {
             fn feed(&mut self, data: &[u8], sink: &mut S, frames: &FrameRange) -> Result<()> {
-                $reader::feed(self, data);
+                for piece in data.chunks(PIECE_BYTES) {
+                    $reader::feed(self, piece);
+                    self.take_frames(sink, frames)?;
+                }
+                Ok(())
+            }
+
+            fn finish(&mut self, sink: &mut S, frames: &FrameRange) -> Result<()> {
+                self.end();
+                self.take_frames(sink, frames)
+            }
+        }
+
+        impl<S: Sink> $reader<S> {
+            fn take_frames(&mut self, sink: &mut S, frames: &FrameRange) -> Result<()> {
                 loop {
                     sink.mute(!frames.contains(self.next_index()));
                     if self.next_frame(sink)?.is_none() {
                         return Ok(());
                     }
                 }
-            }
-
-            fn finish(&mut self, sink: &mut S, frames: &FrameRange) -> Result<()> {
-                self.end();
-                Source::feed(self, b"", sink, frames)
             }
         }
     };
@@ -64,7 +76,8 @@ macro_rules! source_of_lines {
     ($reader:ident) => {
         impl<S: Sink> Source<S> for $reader<S> {
             fn feed(&mut self, data: &[u8], sink: &mut S, _frames: &FrameRange) -> Result<()> {
-                $reader::feed(self, data, sink)
+                data.chunks(PIECE_BYTES)
+                    .try_for_each(|piece| $reader::feed(self, piece, sink))
             }
 
             fn finish(&mut self, sink: &mut S, _frames: &FrameRange) -> Result<()> {

@@ -5,9 +5,7 @@ use pyo3::types::{PyString, PyTuple};
 
 use crate::fault::Result;
 use crate::sink::{Action, LiteralKind, PLACES, Place, QuotedTriple, Sink, Transaction};
-use crate::text::{
-    Style, datatype_suffix, push_blank_node, push_iri, push_language, push_lexical, push_quoted,
-};
+use crate::text::{Style, datatype_suffix, push_blank_node, push_iri, push_literal, push_quoted};
 
 /// The interpreter, for methods of a sink: their signatures have no room for it.
 ///
@@ -139,12 +137,7 @@ impl Sink for ObjectSink {
     #[inline(always)]
     fn literal(&mut self, place: Place, lexical: &str, kind: LiteralKind<'_, Vec<u8>>) -> Result<()> {
         self.scratch.clear();
-        push_lexical(&mut self.scratch, lexical);
-        match kind {
-            LiteralKind::Plain => {}
-            LiteralKind::Language(language) => push_language(&mut self.scratch, language),
-            LiteralKind::Typed(suffix) => self.scratch.extend_from_slice(suffix),
-        }
+        push_literal(&mut self.scratch, lexical, &kind);
         self.set_scratch(place)
     }
 

@@ -1,0 +1,176 @@
+//! Lookup entries onto the wire: found or written for the terms that need them, and the ids that leave out what follows.
+
+use crate::encode::frames::Frames;
+use crate::encode::lookup::{Lookup, Seen};
+use crate::fault::{Result, unsupported};
+use crate::options::TermOptions;
+use crate::scan::split_point;
+use crate::wire::{put_bytes, put_uint};
+
+/// Field numbers of the lookup rows, which differ between the two kinds of stream.
+pub struct LookupRows {
+    pub name: u32,
+    pub prefix: u32,
+    pub datatype: u32,
+}
+
+/// How many of the first entries of each table are left alone.
+#[derive(Clone, Copy, Default)]
+pub struct Reserved {
+    pub names: u32,
+    pub prefixes: u32,
+}
+
+/// The entries that an IRI which is set many times was written with last.
+#[derive(Clone, Copy, Default)]
+struct Remembered {
+    handle: u64,
+    prefix: Seen,
+    name: Seen,
+}
+
+const REMEMBERED: usize = 1 << 13;
+/// With fewer prefixes than a quad has terms, one statement could need more entries than there are.
+const FEWEST_PREFIXES: u32 = 4;
+/// No id follows this one, so the next is written out.
+const NO_ID: u32 = u32::MAX - 1;
+
+pub struct Entries {
+    names: Lookup,
+    prefixes: Lookup,
+    datatypes: Lookup,
+    last_prefix: u32,
+    last_name: u32,
+    /// Filled when the first IRI comes with a handle: a source of text has none.
+    remembered: Vec<Remembered>,
+    rows: LookupRows,
+    /// Number of the row being written.
+    row: u64,
+    entry: Vec<u8>,
+}
+
+impl Entries {
+    pub fn new(options: &TermOptions, rows: LookupRows) -> Self {
+        Entries {
+            names: Lookup::new("name", options.names),
+            prefixes: Lookup::new("prefix", options.prefixes),
+            datatypes: Lookup::new("datatype", options.datatypes),
+            last_prefix: 0,
+            last_name: 0,
+            remembered: Vec::new(),
+            rows,
+            row: 0,
+            entry: Vec::new(),
+        }
+    }
+
+    /// Write what comes with explicit ids, whatever the reader holds.
+    pub fn start_anew(&mut self, reserved: Reserved) {
+        self.names.clear_explicitly(reserved.names);
+        self.prefixes.clear_explicitly(reserved.prefixes);
+        self.datatypes.clear_explicitly(0);
+        self.last_prefix = 0;
+        self.last_name = NO_ID;
+    }
+
+    pub fn begin_row(&mut self) {
+        self.row += 1;
+    }
+
+    /// The ids to write for an IRI (0 where they follow from the ones before), after the rows of new entries. `handle`: its
+    /// number where it has one, else 0.
+    #[inline(always)]
+    pub fn iri_ids(&mut self, iri: &[u8], handle: u64, frames: &mut Frames) -> Result<(u32, u32)> {
+        if handle == 0 {
+            let (prefix, name) = self.find(iri, frames)?;
+            return Ok(self.count_ids(prefix, name));
+        }
+        if self.remembered.is_empty() {
+            self.remembered = vec![Remembered::default(); REMEMBERED];
+        }
+        let slot = handle as usize & (REMEMBERED - 1);
+        let known = self.remembered[slot];
+        if known.handle == handle && self.reuse(known.prefix, known.name) {
+            return Ok(self.count_ids(known.prefix.id, known.name.id));
+        }
+        let (prefix, name) = self.find(iri, frames)?;
+        self.remembered[slot] = Remembered {
+            handle,
+            prefix: self.prefixes.see(prefix),
+            name: self.names.see(name),
+        };
+        Ok(self.count_ids(prefix, name))
+    }
+
+    /// Use entries that were seen before; false where one of them holds something else by now.
+    #[inline(always)]
+    fn reuse(&mut self, prefix: Seen, name: Seen) -> bool {
+        let has_prefix = prefix.id != 0;
+        if !self.names.holds(name) || (has_prefix && !self.prefixes.holds(prefix)) {
+            return false;
+        }
+        if has_prefix {
+            self.prefixes.reuse(prefix.id, self.row);
+        }
+        self.names.reuse(name.id, self.row);
+        true
+    }
+
+    /// The ids of the entries of an IRI, which are written where they are new. Without prefixes that of the prefix is 0.
+    #[inline(always)]
+    fn find(&mut self, iri: &[u8], frames: &mut Frames) -> Result<(u32, u32)> {
+        let mut prefix = 0;
+        let mut name = iri;
+        if self.prefixes.size() >= FEWEST_PREFIXES {
+            let (start, rest) = iri.split_at(split_point(iri));
+            name = rest;
+            let found = self.prefixes.find_often(start, self.row)?;
+            if let Some(id) = found.new_entry {
+                self.push_entry(self.rows.prefix, id, start, frames);
+            }
+            prefix = found.id;
+        }
+        let found = self.names.find(name, self.row)?;
+        if let Some(id) = found.new_entry {
+            self.push_entry(self.rows.name, id, name, frames);
+        }
+        Ok((prefix, found.id))
+    }
+
+    #[inline(always)]
+    fn count_ids(&mut self, prefix: u32, name: u32) -> (u32, u32) {
+        let written_prefix = if prefix == self.last_prefix { 0 } else { prefix };
+        let written_name = if name == self.last_name.wrapping_add(1) {
+            0
+        } else {
+            name
+        };
+        self.last_prefix = prefix;
+        self.last_name = name;
+        (written_prefix, written_name)
+    }
+
+    #[inline(always)]
+    pub fn datatype_id(&mut self, iri: &[u8], frames: &mut Frames) -> Result<u32> {
+        if self.datatypes.size() == 0 {
+            return Err(unsupported(
+                "a typed literal cannot be written: the datatype table has size 0",
+            ));
+        }
+        let found = self.datatypes.find_often(iri, self.row)?;
+        if let Some(id) = found.new_entry {
+            self.push_entry(self.rows.datatype, id, iri, frames);
+        }
+        Ok(found.id)
+    }
+
+    #[inline(never)]
+    fn push_entry(&mut self, kind: u32, id: u32, text: &[u8], frames: &mut Frames) {
+        self.entry.clear();
+        put_uint(&mut self.entry, 1, u64::from(id));
+        if !text.is_empty() {
+            put_bytes(&mut self.entry, 2, text);
+        }
+        frames.push_row(kind, &self.entry);
+    }
+}

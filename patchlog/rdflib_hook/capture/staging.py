@@ -31,7 +31,7 @@ _PREFIX: Final = URIRef("urn:patchlog:prefix")
 _STRING: Final = XSD.string
 _BATCH: Final = 1 << 13
 
-_Key: TypeAlias = tuple[Any, Any, Any, IdentifiedNode]
+_Key: TypeAlias = tuple[Any, Any, Any, IdentifiedNode | None]
 
 
 class StagedWorkspace:
@@ -73,7 +73,7 @@ class StagedWorkspace:
     def _below(self, pattern: Pattern, context: Graph | None) -> Iterator[tuple[RdflibTriple, list[Graph]]]:
         if context is not None:
             for triple, _ in self._inner.triples(pattern, self._lower(context)):  # type: ignore[arg-type]
-                yield triple, [context]
+                yield _plain(triple), [context]
             return
         found: Any = self._inner.triples(pattern, None)  # type: ignore[arg-type]
         for triple, contexts in found:
@@ -83,7 +83,7 @@ class StagedWorkspace:
             graphs = [self._upper(graph) for graph in contexts if graph is not None]
             graphs = [graph for graph in graphs if graph.identifier != POSITIONS]
             if graphs:
-                yield triple, graphs
+                yield _plain(triple), graphs
 
     def _graph_by_graph(self, pattern: Pattern) -> Iterator[tuple[RdflibTriple, list[Graph]]]:
         names = {DATASET_DEFAULT_GRAPH_ID: None} | {graph.identifier: None for graph in self._known(None)}
@@ -244,11 +244,15 @@ class StagedWorkspace:
 
 
 def _key(triple: RdflibTriple, graph: Graph | None) -> _Key:
+    return (*triple, None if graph is None else graph.identifier)
+
+
+def _plain(triple: RdflibTriple) -> RdflibTriple:
+    """The triple with a string as a plain literal: in RDF 1.1 it is the same term, in rdflib another."""
     subject, predicate, object_ = triple
-    name: Any = None if graph is None else graph.identifier
     if isinstance(object_, Literal) and object_.datatype == _STRING:
-        return subject, predicate, Literal(str(object_)), name
-    return subject, predicate, object_, name
+        return subject, predicate, Literal(str(object_))
+    return triple
 
 
 def _log(log_id: str) -> URIRef:
@@ -261,7 +265,9 @@ def _parts(literal: Literal) -> tuple[str, str | None, str | None]:
 
 def _scratch(inner: Store) -> Store | None:
     """An empty store of the same kind, where these are to be had."""
-    return type(inner)() if type(inner).__module__.partition(".")[0] == "oxrdflib" else None
+    kinds = (kind for kind in type(inner).__mro__ if kind.__module__.partition(".")[0] == "oxrdflib")
+    kind = next(kinds, None)
+    return None if kind is None else kind()
 
 
 def _kept_literal(scratch: Store | None, lexical: str, language: str | None, datatype: str | None) -> Literal:

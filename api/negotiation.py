@@ -30,6 +30,9 @@ Coding = Literal["gzip", "zstd"]
 _CODINGS: Final[tuple[Coding, ...]] = ("zstd", "gzip")
 """The better one first."""
 
+_QUALITY: Final = re.compile(r"0(\.\d*)?|1(\.0*)?")
+_CHARSET: Final = re.compile(r';\s*charset\s*=\s*"?([^";\s]+)', re.IGNORECASE)
+
 _NOT_ACCEPTABLE: Final = Problem(406, "not-acceptable", "There is no such representation")
 _UNSUPPORTED: Final = Problem(415, "unsupported-media-type", "The body is in a format that is not read here")
 
@@ -93,6 +96,9 @@ def format_of_body(request: Request) -> PatchFormat:
     if found is JELLY_PATCH:
         return "jelly-patch"
     if found is RDF_PATCH:
+        charset = _CHARSET.search(media_type)
+        if charset is not None and charset[1].lower() not in ("utf-8", "us-ascii"):
+            raise Refusal(_UNSUPPORTED, f"text is read in UTF-8, not in {charset[1]!r}")
         return "rdf-patch"
     known = ", ".join((*JELLY_PATCH.media_types, *RDF_PATCH.media_types))
     raise Refusal(_UNSUPPORTED, f"the Content-Type is {media_type!r}; patches are read from {known}")
@@ -135,10 +141,7 @@ def _quality(parameters: Iterable[str]) -> float:
     for parameter in parameters:
         name, _, value = parameter.partition("=")
         if name.strip() == "q":
-            try:
-                return min(max(float(value), 0), 1)
-            except ValueError:
-                return 0
+            return float(value) if _QUALITY.fullmatch(value.strip()) else 0
     return 1
 
 

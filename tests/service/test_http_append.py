@@ -50,6 +50,16 @@ def test_other_formats_are_refused(log, patches, media_type):
     assert log.get().json()["head"]["version"] == 0
 
 
+def test_text_in_another_encoding_is_refused(log):
+    text = 'TX .\nA <http://example.org/s> <http://example.org/p> "\u00e9" .\nTC .\n'
+    answers = [
+        log.append_text(text.encode(charset), headers={"Content-Type": f"text/rdf-patch; charset={charset}"})
+        for charset in ("UTF-8", "utf-16", "latin-1")
+    ]
+
+    assert [answer.status_code for answer in answers] == [201, 415, 415]
+
+
 def test_stream_of_several_patches_is_appended_whole(log, patches):
     several = [patches.operations(subject) for subject in "abc"]
 

@@ -71,3 +71,37 @@ def test_refusals_are_problem_documents(log, patches, method, rest, sent, status
     assert document["status"] == status
     assert document["detail"]
     assert answer.headers["x-request-id"]
+
+
+@pytest.mark.parametrize(
+    ("method", "rest", "sent"),
+    [
+        ("POST", "/revert", {"content": rb'{"version": 1, "headers": {"who": "\ud800"}}'}),
+        ("POST", "/revert", {"content": rb'{"version": 1, "headers": {"\ud800": "x"}}'}),
+        ("POST", "/revert", {"content": rb'{"version": 1, "id": "\ud800"}'}),
+        ("POST", "/revert", {"content": b"[" * 100_000}),
+        ("POST", "/revert", {"content": b'{"version": 1e999}'}),
+        ("POST", "/revert", {"content": b"\xff"}),
+        ("GET", "/history?subject=%ED%A0%80&graph=%00", {}),
+        ("GET", "/history?subject=%3C%3C(%20", {}),
+        ("GET", "/patches/%ED%A0%80", {}),
+        ("GET", "/patches?format=%ff", {}),
+        ("GET", "/patches?after=%EF%BC%91", {}),
+        ("GET", "/patches", {"headers": {"Accept": ";;;q=,"}}),
+        ("GET", "/patches", {"headers": {"Accept-Encoding": "gzip;q=x, zstd;q=nan, ;"}}),
+        ("GET", "/patches/1", {"headers": {"If-None-Match": '"'}}),
+        ("GET", "/stream?wait=nan", {}),
+        ("GET", "/stream?wait=-1", {}),
+        ("GET", "/stream?wait=0", {"headers": {"Last-Event-ID": "9" * 30}}),
+        ("PUT", "", {"content": b"nul"}),
+        ("PUT", "/consumers/%00", {"content": b'{"version": 1}'}),
+    ],
+    ids=str,
+)
+def test_nonsense_is_never_the_service_s_fault(log, patches, method, rest, sent):
+    log.append(patches.one())
+    sent = {**sent, "headers": {"Content-Type": "application/json"} | sent.get("headers", {})}
+
+    answer = log.client.request(method, f"{log.path}{rest}", **sent)
+
+    assert answer.status_code < 500, answer.text

@@ -143,6 +143,8 @@ def test_patch_is_immutable_and_not_sent_twice(five):
         ("application/json;q=0.2, application/rdf-patch;q=0.4", "application/rdf-patch"),
         ("*/*, application/x-jelly-rdf-patch;q=0", "application/rdf-patch"),
         ("APPLICATION/JSON", "application/json"),
+        ("application/json;q=nan, application/rdf-patch;q=0.001", "application/rdf-patch"),
+        ("application/json;q=inf", None),
         ("text/turtle", None),
         ("*/*;q=0", None),
     ],

@@ -6,11 +6,12 @@ CRATE := patchlog/native/Cargo.toml
 CRATE_FILES := $(wildcard patchlog/native/Cargo.* patchlog/native/src/*.rs patchlog/native/src/*/*.rs)
 PIP := $(PYTHON) -m pip --disable-pip-version-check --require-virtualenv
 FUZZ ?= 20000
+SOAK ?= 300
 # Tests that hold both implementations of the codec to the same rules; they run once on each.
 CODEC_TESTS := tests/unit tests/conformance
 
 .DELETE_ON_ERROR:
-.PHONY: help setup demo serve test check format bench fuzz proto lock clean
+.PHONY: help setup demo serve test check format bench fuzz soak proto lock clean
 
 help: ## List the verbs
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -50,6 +51,11 @@ bench: setup ## Measure the codec beside its peers and print the ratios (BENCH=-
 
 fuzz: setup ## Change streams at random for about an hour, in search of what the tests miss (FUZZ=20000 streams a test)
 	PATCHLOG_FUZZ_EXAMPLES=$(FUZZ) $(PYTHON) -m pytest -n 2 tests/unit/codec/test_codec_fuzz.py tests/unit/codec/test_codec_laws.py
+
+soak: setup ## Kill, fill up and overload running services for about half an hour (SOAK=300 seconds a test); figures in build/soak.xml
+	PATCHLOG_SOAK_SECONDS=$(SOAK) PATCHLOG_SOAK_MEGABYTES=1024 PATCHLOG_KILLS=$(SOAK) $(PYTHON) -m pytest --junit-xml build/soak.xml \
+	    tests/service/test_faults_kill.py tests/service/test_faults_load.py tests/service/test_faults_replies.py \
+	    tests/service/test_faults_storage.py tests/contract/test_sql_log.py
 
 proto: setup ## Compile proto/*.proto into patchlog/wire/descriptors.binpb
 	$(PYTHON) -m grpc_tools.protoc --proto_path=proto --descriptor_set_out=patchlog/wire/descriptors.binpb \

@@ -22,6 +22,7 @@ from api.small_appends import SmallAppends
 from api.tails import LocalLogStore
 from api.telemetry import Telemetry
 from patchlog.errors import PatchLogError
+from patchlog.log.records import NAME
 from patchlog.log.stores import open_store
 
 __all__ = ["create_app"]

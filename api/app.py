@@ -42,7 +42,7 @@ def create_app(settings: Settings | None = None, store: LocalLogStore | None = N
             try:
                 opened = store
                 if opened is None:
-                    opened = await asyncio.to_thread(_open, chosen.database)
+                    opened = await asyncio.to_thread(_open, chosen)
                     closing.push_async_callback(asyncio.to_thread, opened.close)
                 app.state.service = service = Service(chosen, opened)
             except PatchLogError as error:
@@ -73,8 +73,10 @@ def create_app(settings: Settings | None = None, store: LocalLogStore | None = N
     return app
 
 
-def _open(url: str) -> LocalLogStore:
-    store: Any = open_store(url)
+def _open(settings: Settings) -> LocalLogStore:
+    store: Any = open_store(
+        settings.database, snapshots=settings.snapshot_root, snapshot_memory_bytes=settings.snapshot_memory_bytes
+    )
     local: LocalLogStore = store
     return local
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, Final
 
 import zstandard
@@ -17,7 +17,7 @@ from api.negotiation import Coding
 from api.settings import Settings
 from patchlog.errors import MalformedFrame
 
-__all__ = ["BATCH_BYTES", "Inflow", "SmallBodies", "batches_of"]
+__all__ = ["BATCH_BYTES", "Inflow", "SmallBodies", "batches_of", "pulled"]
 
 BATCH_BYTES: Final = 256 << 10
 """How much of a body a worker gets at a time."""
@@ -64,6 +64,30 @@ async def batches_of(request: Request, settings: Settings) -> AsyncIterator[tupl
             yield batch, False
             batch, size = [], 0
     yield batch, True
+
+
+def pulled(request: Request, settings: Settings, coding: Coding | None) -> Iterator[bytes]:
+    """The body, decompressed, for a thread that asks for it a piece at a time. Call it in the loop of the request."""
+    loop = asyncio.get_running_loop()
+    batches = batches_of(request, settings)
+    pieces: list[bytes] = []
+    inflow = Inflow(coding, settings, pieces.append)
+
+    async def following() -> tuple[list[bytes], bool]:
+        return await anext(batches)
+
+    def pull() -> Iterator[bytes]:
+        is_last = False
+        while not is_last:
+            batch, is_last = asyncio.run_coroutine_threadsafe(following(), loop).result()
+            for chunk in batch:
+                inflow.feed(chunk)
+                yield from pieces
+                pieces.clear()
+        inflow.finish()
+        yield from pieces
+
+    return pull()
 
 
 class SmallBodies:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -12,6 +12,7 @@ from patchlog.log.records import LogOptions
 __all__ = [
     "AdvanceDocument",
     "AppendDocument",
+    "BuildDocument",
     "ConsumerDocument",
     "ConsumersDocument",
     "HeadDocument",
@@ -24,6 +25,9 @@ __all__ = [
     "PatchesDocument",
     "ProblemDocument",
     "RevertDocument",
+    "SnapshotDocument",
+    "SnapshotVerificationDocument",
+    "SnapshotsDocument",
     "StatusDocument",
     "TruncationDocument",
     "VerificationDocument",
@@ -146,9 +150,10 @@ class LastChangeDocument(BaseModel):
     object: str
     graph: str
     version: int
-    id: str
+    id: str | None
     time: str
     headers: dict[str, str]
+    from_snapshot: bool = Field(description="The patch is gone: it is at this version, or before.")
 
 
 class HistoryDocument(BaseModel):
@@ -162,7 +167,14 @@ class TruncationDocument(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    before: int = Field(ge=1, le=MOST_VERSION, description="The first version that is kept.")
+    before: int | None = Field(
+        default=None,
+        ge=1,
+        le=MOST_VERSION,
+        description="The first version that is kept; without it the one behind the newest snapshot that all consumers "
+        "have reached.",
+    )
+    force: bool = Field(default=False, description="Whether consumers that still need a patch have to begin anew.")
 
 
 class VerificationDocument(BaseModel):
@@ -200,6 +212,43 @@ class AdvanceDocument(BaseModel):
     force: bool = Field(default=False, description="Whether it may go back.")
 
 
+class SnapshotDocument(BaseModel):
+    """A snapshot. What is not known before it is complete is missing till then."""
+
+    version: int
+    state: Literal["complete", "building", "failed"]
+    error: str | None = None
+    id: str | None = Field(None, description="The patch of that version; null at version 0.")
+    sha256: str | None = None
+    bytes: int | None = None
+    quads: int | None = None
+    namespaces: int | None = None
+    created: str | None = None
+    format_version: int | None = None
+
+
+class SnapshotsDocument(BaseModel):
+    """The snapshots of a log, by version, and behind them one that is being made or could not be made."""
+
+    snapshots: list[SnapshotDocument]
+
+
+class BuildDocument(BaseModel):
+    """Which snapshot is to be made."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    version: int | None = Field(default=None, ge=0, le=MOST_VERSION, description="Without it that at the head.")
+
+
+class SnapshotVerificationDocument(BaseModel):
+    """Whether a snapshot has the hash that it was stored with."""
+
+    version: int
+    sound: bool
+    sha256: str
+
+
 class StatusDocument(BaseModel):
     """How the service is."""
 
@@ -226,4 +275,5 @@ class ProblemDocument(BaseModel):
     position: int | None = None
     oldest_kept: int | None = None
     snapshots: str | None = None
+    snapshot: str | None = Field(None, description="What stands for the patches that are gone.")
     consumer: str | None = Field(None, description="Who still needs what was to be forgotten.")

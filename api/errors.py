@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -125,6 +125,8 @@ async def answer_library(request: Request, error: Exception) -> Response:
             members[name] = place
     if isinstance(error, errors.PositionGone):
         members["snapshots"] = f"/logs/{request.path_params['log']}/snapshots"
+        members["snapshot"] = f"{members['snapshots']}/latest"
+        problem = replace(problem, headers={"Link": f'<{members["snapshot"]}>; rel="alternate"'})
     return _answer(problem, str(error), members)
 
 

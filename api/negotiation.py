@@ -10,15 +10,18 @@ from typing import Any, Final, Literal, TypeVar
 from fastapi import Request
 
 from api.errors import Problem, Refusal
-from patchlog.formats import JELLY_PATCH, RDF_PATCH, Format, format_for_media_type
+from patchlog.formats import JELLY, JELLY_PATCH, NQUADS, RDF_PATCH, TRIG, Format, format_for_media_type
 from patchlog.log.contract import PatchFormat
 
 __all__ = [
     "BODIES_OF_PATCHES",
     "EVENTS",
     "JELLY_PATCHES",
+    "JELLY_QUADS",
     "JSON",
     "PATCH_TEXT",
+    "QUADS_TEXT",
+    "TRIG_TEXT",
     "Coding",
     "Representation",
     "chosen",
@@ -59,6 +62,9 @@ def _of(format: Format, *more_names: str) -> Representation:
 
 JELLY_PATCHES: Final = _of(JELLY_PATCH)
 PATCH_TEXT: Final = _of(RDF_PATCH, "text")
+JELLY_QUADS: Final = _of(JELLY)
+QUADS_TEXT: Final = _of(NQUADS)
+TRIG_TEXT: Final = _of(TRIG)
 JSON: Final = Representation(("application/json",), ("json",))
 BODIES_OF_PATCHES: Final[dict[str, Any]] = {
     media_type: {"schema": {"type": "string", "format": "binary"}}

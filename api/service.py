@@ -14,11 +14,13 @@ from api.keys import has_keys
 from api.metrics import Metrics
 from api.settings import Settings
 from api.tails import LocalLogStore, Tails
-from patchlog.errors import UsageError
+from patchlog.errors import StorageError, UsageError
 from patchlog.log.contract import StagingPatchLog
 from patchlog.log.database import Database
 
 __all__ = ["Service", "service_of"]
+
+_SNAPSHOTS_AT_ONCE: Final = 2
 
 _Result = TypeVar("_Result")
 
@@ -32,6 +34,7 @@ class Service:
         self.metrics: Final = Metrics()
         self._readers = ThreadPoolExecutor(settings.read_threads, "patchlog-read")
         self._appenders = ThreadPoolExecutor(settings.append_threads, "patchlog-append")
+        self._builders = ThreadPoolExecutor(_SNAPSHOTS_AT_ONCE, "patchlog-snapshot")
         self.access: Final = Access(_database_with_keys(settings, store), self.run)
         self.tails: Final = Tails(store, self.run, settings.poll_seconds)
         self.is_stopping = False
@@ -50,6 +53,15 @@ class Service:
         """Do in a thread what takes an upload."""
         return self._appenders.submit(call)
 
+    def submit_build(self, call: Callable[[], _Result]) -> Future[_Result]:
+        """Do in a thread what takes long; it looks at `check_running` all the time."""
+        return self._builders.submit(call)
+
+    def check_running(self) -> None:
+        """Raise StorageError once the service stops, to end what takes long."""
+        if self.is_stopping:
+            raise StorageError("the service is stopping", is_transient=True)
+
     def stop(self) -> None:
         """Begin to stop: live tails end, and the service is not ready any more."""
         self.is_stopping = True
@@ -58,6 +70,7 @@ class Service:
     def close(self) -> None:
         """Let go of all."""
         self.stop()
+        self._builders.shutdown()
         self._appenders.shutdown()
         self._readers.shutdown()
 

@@ -28,10 +28,25 @@ class Settings(BaseSettings):
     rdf_delta_port: int | None = Field(
         default=None, ge=0, le=65535, description="A port with RDF Delta's API at its root; else it is at /rdf-delta."
     )
+    grpc_port: int | None = Field(
+        default=None, ge=0, le=65535, description="A port for gRPC; 0 takes a free one. Without it there is none."
+    )
+    grpc_tls_certificate: Path | None = Field(
+        default=None, description="File with the certificate chain for gRPC over TLS (PEM)."
+    )
+    grpc_tls_key: Path | None = Field(default=None, description="File with the private key of that certificate (PEM).")
     database: str = Field(
         default="sqlite:///patchlog.db", description="Where the logs are: sqlite:///FILE, postgresql://… or memory:."
     )
     data_dir: Path = Field(default=Path("patchlog-data"), description="Folder for what is kept beside the database.")
+    snapshots: str | None = Field(
+        default=None,
+        description="Folder for snapshots, or a URL that fsspec knows. Else it is beside an SQLite database, or in the "
+        "data folder.",
+    )
+    snapshot_memory_bytes: int = Field(
+        default=32 << 20, ge=1 << 20, description="What making a snapshot may hold in memory before it goes to disk."
+    )
     keys: Literal["auto", "required", "off"] = Field(
         default="auto", description="Whether requests need an API key; auto: on all addresses but loopback."
     )
@@ -72,6 +87,13 @@ class Settings(BaseSettings):
             return ipaddress.ip_address(self.host).is_loopback
         except ValueError:
             return False
+
+    @property
+    def snapshot_root(self) -> str | None:
+        """Where snapshots go; None where that follows from the database."""
+        if self.snapshots is not None or self.database.startswith("sqlite"):
+            return self.snapshots
+        return str(self.data_dir / "snapshots")
 
     @property
     def needs_keys(self) -> bool:

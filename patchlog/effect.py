@@ -9,15 +9,15 @@ The rules, kept in this one place:
 - A triple stands in the default graph: a graph of None is the default graph here. A namespace is known by graph and
   name.
 
-Everything here fits in memory by contract; what does not is the business of a log or of Spark.
+An `Effect` fits in memory by contract; who has larger ones brings changes of another kind to `Effective`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, MutableMapping, MutableSet
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, MutableSet
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Generic, Protocol, Self, TypeAlias, TypeVar
 
 from patchlog.model import (
     DEFAULT_GRAPH,
@@ -37,7 +37,7 @@ from patchlog.model import (
 )
 from patchlog.transactions import TransactionOrder
 
-__all__ = ["Effect", "NamespaceKey", "apply_effect", "diff", "effect", "invert", "squash"]
+__all__ = ["Changes", "Effect", "Effective", "NamespaceKey", "apply_effect", "diff", "effect", "invert", "squash"]
 
 NamespaceKey: TypeAlias = tuple[Term, str]
 """Graph and name."""
@@ -62,16 +62,58 @@ class Effect:
         return patch
 
 
-class _Changes:
+class Changes(Protocol):
     """The last word on each quad and namespace, in one transaction or in all of them."""
 
+    def update(self, later: Self, /) -> None:
+        """Let the later ones have the last word."""
+
+
+_Kind = TypeVar("_Kind", bound=Changes)
+
+
+class Effective(Generic[_Kind]):
+    """Tells changes that take effect from those that do not, by the transactions and patches that they stand in.
+
+    A change goes to `changes`; what has taken effect is in `net`. Raises TransactionError where transactions are out of
+    order.
+    """
+
+    def __init__(self, new: Callable[[], _Kind]) -> None:
+        self._new = new
+        self._order = TransactionOrder()
+        self.net = self.changes = new()
+
+    def start(self) -> None:
+        """A transaction starts."""
+        self._order.start()
+        self.changes = self._new()
+
+    def commit(self) -> None:
+        """The transaction takes effect."""
+        self._order.end()
+        self.net.update(self.changes)
+        self.changes = self.net
+
+    def abort(self) -> None:
+        """The transaction has no effect."""
+        self._order.end(is_abort=True)
+        self.changes = self.net
+
+    def end_patch(self) -> None:
+        """What is still open has no effect."""
+        self._order = TransactionOrder()
+        self.changes = self.net
+
+
+class _ChangesInMemory:
     __slots__ = ("namespaces", "quads")
 
     def __init__(self) -> None:
         self.quads: dict[Quad, bool] = {}
         self.namespaces: dict[NamespaceKey, Term | None] = {}
 
-    def update(self, later: _Changes) -> None:
+    def update(self, later: Self, /) -> None:
         self.quads.update(later.quads)
         self.namespaces.update(later.namespaces)
 
@@ -81,8 +123,8 @@ def effect(operations: Iterable[Operation]) -> Effect:
 
     Raises TransactionError where transactions are out of order, UsageError for what is no operation.
     """
-    order = TransactionOrder()
-    net = changes = _Changes()
+    effective = Effective(_ChangesInMemory)
+    changes = effective.changes
     for operation in operations:
         match operation:
             case Add(subject, predicate, object_, graph):
@@ -94,22 +136,22 @@ def effect(operations: Iterable[Operation]) -> Effect:
             case NamespaceDelete(name, _, graph):
                 changes.namespaces[graph or DEFAULT_GRAPH, name] = None
             case TransactionStart():
-                order.start()
-                changes = _Changes()
+                effective.start()
+                changes = effective.changes
             case TransactionCommit():
-                order.end()
-                net.update(changes)
-                changes = net
+                effective.commit()
+                changes = effective.changes
             case TransactionAbort():
-                order.end(is_abort=True)
-                changes = net
+                effective.abort()
+                changes = effective.changes
             case Punctuation():
-                order = TransactionOrder()
-                changes = net
+                effective.end_patch()
+                changes = effective.changes
             case Header():
                 pass  # says something about the patch, and changes nothing
             case _:
                 raise not_an_operation(operation)
+    net = effective.net
     return Effect(
         frozenset(quad for quad, is_there in net.quads.items() if is_there),
         frozenset(quad for quad, is_there in net.quads.items() if not is_there),

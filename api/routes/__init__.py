@@ -7,7 +7,7 @@ from typing import Final
 from fastapi import APIRouter
 
 from api.rdf_delta import routes as rdf_delta
-from api.routes import append, changes, consumers, logs, patches, stream, system
+from api.routes import append, changes, consumers, logs, patches, snapshots, stream, system
 
 __all__ = ["ROUTERS"]
 
@@ -17,6 +17,7 @@ ROUTERS: Final[tuple[APIRouter, ...]] = (
     patches.router,
     changes.router,
     stream.router,
+    snapshots.router,
     consumers.router,
     system.router,
     rdf_delta.router,

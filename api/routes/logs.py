@@ -86,10 +86,14 @@ async def delete_log(request: Request, log: str) -> Response:
     response_model=LogDocument,
     dependencies=[may("admin")],
 )
-async def truncate_log(request: Request, log: str, truncation: TruncationDocument) -> Response:
-    """Forget the bytes of all patches below a version. Their versions, ids and hashes stay."""
+async def truncate_log(request: Request, log: str, truncation: TruncationDocument | None = None) -> Response:
+    """Forget the bytes of all patches below a version. Their versions, ids and hashes stay.
+
+    A snapshot has to stand for them, and no consumer to need them still, unless by `force`.
+    """
     service = service_of(request)
-    return _described(await service.run(lambda: service.log(log).truncate_before(truncation.before)))
+    wanted = truncation or TruncationDocument()
+    return _described(await service.run(lambda: service.log(log).truncate_before(wanted.before, force=wanted.force)))
 
 
 @router.get(

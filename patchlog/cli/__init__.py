@@ -18,7 +18,9 @@ from patchlog.cli import (
     import_rdf_delta,
     log_admin,
     log_changes,
+    log_snapshots,
     log_transfer,
+    outbox,
     patch_algebra,
     patch_check,
     patch_convert,
@@ -49,9 +51,14 @@ def patch() -> None:
     """Convert, inspect and validate Jelly-Patch; make patches, apply them, and make one of many."""
 
 
-@root.group(short_help="Logs of patches: create, list, show, delete, verify, truncate.")
+@root.group(short_help="Logs of patches: create, list, show, delete, verify, truncate, blame.")
 def log() -> None:
     """Create, describe, verify, truncate and delete logs, in a database or of a service."""
+
+
+@root.group(short_help="Snapshots of a log: build, list, get, put.")
+def snapshot() -> None:
+    """Make, list and write snapshots of a log, and start a log with a dataset."""
 
 
 @root.group(short_help="API keys of the service: create, list, revoke.")
@@ -92,6 +99,9 @@ for command in (
 ):
     log.add_command(command)
 
+for command in (log_snapshots.build, log_snapshots.list_snapshots, log_snapshots.get, log_snapshots.put):
+    snapshot.add_command(command)
+
 for command in service.KEY_COMMANDS:
     key.add_command(command)
 
@@ -107,6 +117,7 @@ for command in (
     root.add_command(command)
 
 root.add_command(follow.follow)
+root.add_command(outbox.outbox)
 root.add_command(import_rdf_delta.import_rdf_delta)
 
 for command in (about.version, about.completions, demo):

@@ -138,14 +138,22 @@ def verify(session: Session, *, wanted: Wanted, as_json: bool) -> None:
 @click.command("truncate", short_help="Forget the bytes of old patches.")
 @_log
 @place_options
-@click.option("--before", type=click.IntRange(1, (1 << 63) - 1), required=True, help="The first version that is kept.")
+@click.option(
+    "--before",
+    type=click.IntRange(1, (1 << 63) - 1),
+    help="The first version that is kept.  [default: behind the newest snapshot that all consumers have reached]",
+)
+@click.option("--force", is_flag=True, help="Consumers that still need a patch have to begin anew.")
 @as_json
 @common
-def truncate(session: Session, *, wanted: Wanted, before: int, as_json: bool) -> None:
-    """Forget the bytes of all patches below a version. Versions, ids and hashes stay; the bytes are gone for good."""
+def truncate(session: Session, *, wanted: Wanted, before: int | None, force: bool, as_json: bool) -> None:
+    """Forget the bytes of all patches below a version. Versions, ids and hashes stay; the bytes are gone for good.
+
+    A snapshot has to stand for them, and no consumer to need them still.
+    """
     place = wanted_place(wanted)
     with place.store() as store:
-        description = store.log(log_name(place)).truncate_before(before)
+        description = store.log(log_name(place)).truncate_before(before, force=force)
     if as_json:
         click.echo(json_line(description_document(description)))
     elif not session.is_quiet:

@@ -8,7 +8,7 @@ from hashlib import sha256
 
 from patchlog.client.connection import Connection, translated
 from patchlog.client.exchange import Failures
-from patchlog.client.snapshot_calls import SnapshotCalls, bytes_before
+from patchlog.client.snapshot_calls import SnapshotCalls, bytes_before, check_complete
 from patchlog.errors import StorageError
 from patchlog.log.contract import SnapshotFormat
 from patchlog.log.records import Snapshot, SnapshotBuild
@@ -67,6 +67,7 @@ class HttpSnapshots:
                     place += len(chunk)
                     failures.forget()
                     yield chunk
+                check_complete(snapshot, place)
             except StorageError as error:
                 time.sleep(failures.pause_after(error))
 

@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 PatchFormat: TypeAlias = Literal["jelly-patch", "rdf-patch"]
-SnapshotFormat: TypeAlias = Literal["jelly", "nquads", "trig"]
+SnapshotFormat: TypeAlias = Literal["jelly", "nquads"]
 
 
 class PatchLog(Protocol):
@@ -90,15 +90,23 @@ class PatchLog(Protocol):
     def verify(self) -> Verification:
         """Walk along the chain of all kept patches, compute their hashes anew, and stop at the first bad version."""
 
-    def truncate_before(self, version: int) -> LogDescription:
+    def truncate_before(self, version: int | None = None, *, force: bool = False) -> LogDescription:
         """Forget the bytes of all patches below a version, at most of all that there are.
 
-        Versions, ids and hashes stay: the head, the chain and retries are as they were.
+        Versions, ids and hashes stay: the head, the chain and retries are as they were. Without a version it is the one
+        behind the newest snapshot that all consumers have reached; where there is none, nothing is forgotten.
+
+        Raises TruncationRefused where a consumer still needs one of these patches, unless `force` says that it has to
+        begin anew; and, whatever `force` says, where no snapshot stands for them.
         """
 
     @property
     def consumers(self) -> Consumers:
         """How far those who follow the log have read."""
+
+    @property
+    def snapshots(self) -> Snapshots:
+        """The whole dataset at some versions."""
 
     def wait_for(self, version: int, timeout_seconds: float) -> Head:
         """Return the head once it has reached a version, or as it is when the time is up."""

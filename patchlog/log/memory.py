@@ -14,6 +14,7 @@ from patchlog.codec.ingest import header_frame
 from patchlog.codec.options import Limits
 from patchlog.codec.patch_ids import PatchId, parse_patch_id
 from patchlog.errors import LogAlreadyExists, LogNotFound, PositionGone
+from patchlog.log.consumers import check_truncation, default_truncation
 from patchlog.log.contract import PatchFormat, Upload
 from patchlog.log.memory_consumers import MemoryConsumers
 from patchlog.log.records import (
@@ -30,6 +31,9 @@ from patchlog.log.records import (
     check_log_name,
     time_of,
 )
+from patchlog.log.snapshots.files import MemoryFiles
+from patchlog.log.snapshots.memory_index import KnownSnapshots, MemorySnapshotIndex
+from patchlog.log.snapshots.store import LocalSnapshots
 from patchlog.log.staging import StagedPatch, Staging
 from patchlog.log.succession import (
     KnownPatch,
@@ -60,6 +64,7 @@ class _Log:
     first_version: int = 1
     consumers: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Their places, and when they came there."""
+    snapshots: KnownSnapshots = field(default_factory=KnownSnapshots)
 
     @property
     def head(self) -> Head:
@@ -73,6 +78,7 @@ class MemoryLogStore:
         self.limits: Final = limits
         self.lock: Final = RLock()
         self.wakeups: Final = Wakeups()
+        self.files: Final = MemoryFiles()
         self._logs: dict[str, _Log] = {}
 
     def create(self, name: str, options: LogOptions = LogOptions()) -> LogDescription:  # noqa: B008  it is frozen
@@ -97,7 +103,8 @@ class MemoryLogStore:
     def delete(self, name: str) -> None:
         """Delete a log and all of its patches."""
         with self.lock:
-            self.found(name)
+            for filed in self.found(name).snapshots.there.values():
+                self.files.delete(filed.location)
             del self._logs[name]
         self.wakeups.announce(name)
 
@@ -214,11 +221,15 @@ class MemoryPatchLog:
             )
             return verify_chain(contents, before, log.head)
 
-    def truncate_before(self, version: int) -> LogDescription:
+    def truncate_before(self, version: int | None = None, *, force: bool = False) -> LogDescription:
         """Forget the bytes of all patches below a version."""
         with self._store.lock:
             log = self._store.found(self._name)
+            places = [(name, place) for name, (place, _) in log.consumers.items()]
+            if version is None:
+                version = default_truncation(places, log.snapshots.there)
             first = max(log.first_version, min(version, log.head.version + 1))
+            check_truncation(first, log.first_version, places, log.snapshots.there, force=force)
             for index in range(log.first_version - 1, first - 1):
                 log.chunks[index] = []
             log.first_version = first
@@ -228,6 +239,12 @@ class MemoryPatchLog:
     def consumers(self) -> MemoryConsumers:
         """How far those who follow the log have read."""
         return MemoryConsumers(self._store.lock, lambda: self._store.found(self._name))
+
+    @property
+    def snapshots(self) -> LocalSnapshots:
+        """The whole dataset at some versions."""
+        index = MemorySnapshotIndex(self._store.lock, lambda: self._store.found(self._name))
+        return LocalSnapshots(self, index, self._store.files, limits=self._store.limits)
 
     def wait_for(self, version: int, timeout_seconds: float) -> Head:
         """Return the head once it has reached a version, or as it is when the time is up."""

@@ -6,6 +6,7 @@ import time
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Future
+from contextlib import suppress
 from threading import Lock
 from typing import Final
 
@@ -36,6 +37,10 @@ from patchlog.log.records import (
     check_log_name,
 )
 from patchlog.log.rows import AnyRow, description_of, head_of, id_bytes, options_of, record_of
+from patchlog.log.snapshots.changes import MEMORY_BYTES
+from patchlog.log.snapshots.places import files_for
+from patchlog.log.snapshots.sql_index import SqlSnapshotIndex, throw_files_away
+from patchlog.log.snapshots.store import LocalSnapshots
 from patchlog.log.sql_append import StagedAppend
 from patchlog.log.sql_consumers import SqlConsumers
 from patchlog.log.sql_spool import SqlSpool, sweep_stages
@@ -66,9 +71,19 @@ _POLL_SECONDS: Final = 1.0
 class SqlLogStore:
     """A set of logs in a database. SQLite is migrated when it is opened, PostgreSQL by `migrate` only."""
 
-    def __init__(self, url: str, *, limits: Limits = DEFAULT_LIMITS) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        limits: Limits = DEFAULT_LIMITS,
+        snapshots: str | None = None,
+        snapshot_memory_bytes: int = MEMORY_BYTES,
+    ) -> None:
+        """`snapshots` is the folder, or the URL, where new snapshots go; docs/snapshots.md says what it is else."""
         self.limits: Final = limits
+        self.snapshot_memory_bytes: Final = snapshot_memory_bytes
         self.database: Final = _opened(url)
+        self.files: Final = files_for(self.database, snapshots)
         self.wakeups: Final = Wakeups()
         self.writer: Final = Writer(self.database, self.wakeups)
         self._options: dict[str, LogOptions] = {}
@@ -123,12 +138,14 @@ class SqlLogStore:
         """Delete a log and all of its patches."""
 
         def run(batch: Batch) -> None:
-            if batch.connection.execute(delete(LOG).where(LOG.c.name == name)).rowcount == 0:
-                raise LogNotFound(f"there is no log {name!r}")
+            throw_files_away(batch, name)
+            batch.connection.execute(delete(LOG).where(LOG.c.name == name))
             batch.changed.add(name)
 
         self.writer.do(Job(run))
         self.forget(name)
+        with suppress(StorageError):  # the log is gone, and so will be its files when there is a next time
+            self.log(name).snapshots.sweep()
 
     def close(self) -> None:
         """Finish what is being written, and close all connections."""
@@ -273,9 +290,9 @@ class SqlPatchLog:
             if found.is_sound or self._store.row(self._name).first_version == row.first_version:
                 return found
 
-    def truncate_before(self, version: int) -> LogDescription:
+    def truncate_before(self, version: int | None = None, *, force: bool = False) -> LogDescription:
         """Forget the bytes of all patches below a version."""
-        while not self._store.writer.do(Job(lambda batch: truncate_some(batch, self._name, version))):
+        while not self._store.writer.do(Job(lambda batch: truncate_some(batch, self._name, version, force=force))):
             pass
         return self.describe()
 
@@ -283,6 +300,13 @@ class SqlPatchLog:
     def consumers(self) -> SqlConsumers:
         """How far those who follow the log have read."""
         return SqlConsumers(self._store.database, self._store.writer, self._name)
+
+    @property
+    def snapshots(self) -> LocalSnapshots:
+        """The whole dataset at some versions."""
+        store = self._store
+        index = SqlSnapshotIndex(store.database, store.writer, self._name, store.files.place)
+        return LocalSnapshots(self, index, store.files, limits=store.limits, memory_bytes=store.snapshot_memory_bytes)
 
     def wait_for(self, version: int, timeout_seconds: float) -> Head:
         """Return the head once it has reached a version, or as it is when the time is up."""

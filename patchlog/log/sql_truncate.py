@@ -7,20 +7,31 @@ from typing import Final
 from sqlalchemy import delete, func, select, update
 
 from patchlog.log.batch import Batch
-from patchlog.log.tables import LOG, PATCH, PATCH_CHUNK
+from patchlog.log.consumers import check_truncation, default_truncation
+from patchlog.log.tables import CONSUMER, LOG, PATCH, PATCH_CHUNK, SNAPSHOT
 
 __all__ = ["truncate_some"]
 
 _MOST: Final = 10_000
 
 
-def truncate_some(batch: Batch, name: str, version: int) -> bool:
-    """Forget at most some of the patches below a version that are still kept. Whether there are none left."""
+def truncate_some(batch: Batch, name: str, version: int | None, *, force: bool) -> bool:
+    """Forget at most some of the patches below a version that are still kept. Whether there are none left.
+
+    Without a version, of those that nobody needs. Raises TruncationRefused.
+    """
     log = batch.log(name)
     connection = batch.connection
     row = connection.execute(select(LOG).where(LOG.c.key == log.key)).one()
     first = row.first_version
-    until = min(version, row.head_version + 1, first + _MOST)
+    consumers = connection.execute(select(CONSUMER.c.name, CONSUMER.c.version).where(CONSUMER.c.log == row.key))
+    places = [(consumer.name, consumer.version) for consumer in consumers]
+    snapshots = connection.execute(select(SNAPSHOT.c.version).where(SNAPSHOT.c.log == row.key)).scalars().all()
+    if version is None:
+        version = default_truncation(places, snapshots)
+    wanted = min(version, row.head_version + 1)
+    check_truncation(wanted, first, places, snapshots, force=force)
+    until = min(wanted, first + _MOST)
     if until <= first:
         return True
     forgotten = (PATCH.c.log == row.key) & (PATCH.c.version >= first) & (PATCH.c.version < until)

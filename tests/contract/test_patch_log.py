@@ -619,6 +619,7 @@ def test_large_upload_on_a_stale_head_is_refused(staging_log, patches):
 @pytest.fixture
 def truncated(patch_log, patches):
     patch_log.append(patches.stream(patches.operations("a", id=patches.A), *(patches.operations(s) for s in "bcd")))
+    patch_log.snapshots.build()
     patch_log.truncate_before(3)
     return patch_log
 
@@ -667,6 +668,7 @@ def test_all_that_there_is_can_be_truncated(truncated, patches):
 def test_large_patch_is_truncated(patch_log, patches):
     patch_log.append(patches.stream(large(patches, 2)))
     patch_log.append(patches.one())
+    patch_log.snapshots.build(1)
 
     patch_log.truncate_before(2)
 
@@ -791,6 +793,7 @@ def test_everything_survives_a_restart(backend, store, patch_log, patches):
     patch_log.append(patches.one("a", id=patches.A))
     patch_log.append(patches.stream(large(patches, 2), patches.operations("b")))
     patch_log.append(patches.one("c", id=patches.C))
+    patch_log.snapshots.build(1)
     patch_log.truncate_before(2)
     before = patch_log.describe(), patch_log.head(), stored(patch_log, 1), patch_log.find(patches.A)
     store.close()

@@ -282,6 +282,7 @@ def test_patch_that_is_truncated_while_it_is_read_is_gone(sql_log, patches):
     sql_log.append(patches.one(values=[f'"{i}{"x" * 4000}"' for i in range(1000)]))
     chunks = iter(next(sql_log.read()).chunks)
     next(chunks)
+    sql_log.snapshots.build()
     sql_log.truncate_before(2)
 
     with pytest.raises(PositionGone):
@@ -430,6 +431,7 @@ def test_what_is_missing_is_not_passed_over_in_silence(sql_store, three, table):
 
 
 def test_record_that_is_missing_below_the_kept_ones_is_an_error(sql_store, three):
+    three.snapshots.build()
     three.truncate_before(3)
     with sql_store.database.writing() as connection:
         connection.execute(text("DELETE FROM patch WHERE version = 2"))

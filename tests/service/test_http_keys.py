@@ -18,6 +18,8 @@ from patchlog.log.migration import migrate
 
 PATCH = b"TX .\nA <http://example.org/s> <http://example.org/p> <http://example.org/o> .\nTC .\n"
 TEXT = {"Content-Type": "application/rdf-patch"}
+QUAD = b"<http://example.org/s> <http://example.org/p> <http://example.org/o> .\n"
+QUADS = {"Content-Type": "application/n-quads"}
 
 # Each route: how it is called, and the right that it needs. None: no key at all. Any: every key, which sees its own.
 ROUTES = {
@@ -40,6 +42,12 @@ ROUTES = {
     ("GET", "/logs/{log}/consumers/{consumer}"): ({}, "read"),
     ("DELETE", "/logs/{log}/consumers/{consumer}"): ({}, "admin"),
     ("POST", "/logs/{log}/revert"): ({"json": {"from": 0}}, "append"),
+    ("GET", "/logs/{log}/snapshots"): ({}, "read"),
+    ("POST", "/logs/{log}/snapshots"): ({}, "append"),
+    ("GET", "/logs/{log}/snapshots/{snapshot}"): ({}, "read"),
+    ("GET", "/logs/{log}/snapshots/{snapshot}/verify"): ({}, "read"),
+    ("PUT", "/logs/{log}/snapshots/{snapshot}"): ({"content": QUAD, "headers": QUADS}, "admin"),
+    ("DELETE", "/logs/{log}/snapshots/{snapshot}"): ({}, "admin"),
     ("PUT", "/logs/{log}"): ({}, "admin"),
     ("POST", "/logs/{log}/truncate"): ({"json": {"before": 1}}, "admin"),
     ("DELETE", "/logs/{log}"): ({}, "admin"),
@@ -99,11 +107,13 @@ def test_every_route_with_every_kind_of_key(service, guarded, keys, method, path
     service.client.put("/logs/people")
     version = service.client.post("/logs/people/patches", content=PATCH, headers=TEXT).json()["version"]
     service.client.put("/logs/people/consumers/me", json={"version": 0, "force": True})
+    service.client.post("/logs/people/snapshots", params={"wait": "20"}, json={"version": version})
     headers = dict(call.get("headers", {}))
     if kind != "none":
         headers["Authorization"] = f"Bearer {keys[kind]}"
 
-    answer = guarded.client.request(method, path.format(log="people", patch=version, consumer="me"), **{**call, "headers": headers})
+    path = path.format(log="people", patch=version, consumer="me", snapshot=version)
+    answer = guarded.client.request(method, path, **{**call, "headers": headers})
 
     if right is None or right in KINDS[kind][1]:
         assert answer.status_code < 300, answer.text

@@ -1,0 +1,223 @@
+"""The snapshots of a log of this process: made, taken in, read, verified and deleted."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from hashlib import sha256
+from typing import Final, Protocol, TypeAlias, TypeVar
+
+from patchlog.codec.options import Limits
+from patchlog.effect import Effect, NamespaceKey, apply_effect
+from patchlog.errors import InvalidTerm, PatchLogError, SnapshotNotFound, SnapshotRefused, StorageError, UsageError
+from patchlog.log.contract import SnapshotFormat
+from patchlog.log.records import LoggedPatch, LogOptions, Snapshot, SnapshotBuild
+from patchlog.log.snapshots.changes import MEMORY_BYTES, QuadChanges, Spilling, resolved
+from patchlog.log.snapshots.files import Files
+from patchlog.log.snapshots.index import Begun, Filed, SnapshotIndex
+from patchlog.log.snapshots.reading import changes_of, namespaces_of, quads_of
+from patchlog.log.snapshots.writing import PLAIN, Written, write_snapshot
+from patchlog.model import Term
+
+__all__ = ["LocalSnapshots"]
+
+Check: TypeAlias = Callable[[], object]
+_Item = TypeVar("_Item")
+
+_CHUNK_BYTES: Final = 256 << 10
+_RENEW_SECONDS: Final = 10.0
+
+
+class _ReadLog(Protocol):
+    def read(self, after: int = 0, *, limit: int | None = None, until: int | None = None) -> Iterator[LoggedPatch]:
+        """The patches behind a version."""
+
+
+def _go_on() -> None:
+    """Nothing stops the work."""
+
+
+class LocalSnapshots:
+    """The snapshots of one log. Making one is work of this thread; nothing else waits for it."""
+
+    def __init__(
+        self, log: _ReadLog, index: SnapshotIndex, files: Files, *, limits: Limits, memory_bytes: int = MEMORY_BYTES
+    ) -> None:
+        self._log = log
+        self._index = index
+        self._files = files
+        self._limits = limits
+        self._memory_bytes = memory_bytes
+
+    def list(self) -> list[Snapshot]:
+        """All snapshots, by version."""
+        return [filed.snapshot for filed in self._index.list()]
+
+    def find(self, version: int) -> Snapshot | None:
+        """The snapshot at a version."""
+        return next((snapshot for snapshot in self.list() if snapshot.version == version), None)
+
+    def pending(self) -> SnapshotBuild | None:
+        """The snapshot that is being made, or the last that could not be made."""
+        return self._index.pending()
+
+    def build(self, version: int | None = None) -> Snapshot:
+        """Make the snapshot at a version, or at the head, and return when it is durable."""
+        begun = self.begin(version)
+        return begun if isinstance(begun, Snapshot) else self.build_begun(begun)
+
+    def begin(self, version: int | None = None) -> Begun | Snapshot:
+        """The first half of `build`, which takes no time: `build_begun` is the other."""
+        begun = self._index.begin(version)
+        return begun.snapshot if isinstance(begun, Filed) else begun
+
+    def build_begun(self, begun: Begun, check: Check = _go_on) -> Snapshot:
+        """Make what was begun. `check` is called all the time; what it raises ends the work."""
+        return self._made(begun, check, lambda keep: self._changes_until(begun, keep))
+
+    def put(self, version: int, chunks: Iterable[bytes], format: SnapshotFormat = "jelly") -> Snapshot:
+        """Take a dataset in, or compare it with what the log says."""
+        if format not in ("jelly", "nquads"):
+            raise UsageError(f"{format!r} is not a format of snapshots; there are jelly and nquads")
+        if version != 0:
+            return self._checked(self.build(version), chunks, format)
+        begun = self._index.begin(0)
+        if isinstance(begun, Filed):
+            return self._checked(begun.snapshot, chunks, format)
+        return self._made(begun, _go_on, lambda keep: self._taken(chunks, format, keep))
+
+    def read(self, version: int, *, start: int = 0) -> Iterator[bytes]:
+        """The bytes of a snapshot, from a place on."""
+        return self._chunks(self._filed(version), start)
+
+    def delete(self, version: int) -> None:
+        """Delete a snapshot."""
+        self._index.remove(version)
+        self.sweep()
+
+    def verify(self, version: int) -> bool:
+        """Whether the bytes of a snapshot have the hash that they were stored with."""
+        filed = self._filed(version)
+        digest = sha256()
+        for chunk in self._chunks(filed):
+            digest.update(chunk)
+        return digest.digest() == filed.snapshot.sha256
+
+    def sweep(self) -> None:
+        """Delete the files that are in the trash."""
+        if locations := self._index.trash():
+            for location in locations:
+                self._files.delete(location)
+            self._index.emptied(locations)
+
+    def _made(self, begun: Begun, check: Check, changes: Callable[[_Keep], QuadChanges]) -> Snapshot:
+        keep = _Keep(self._index, begun, check)
+        try:
+            self.sweep()
+            written = self._written(begun, changes(keep), keep)
+            return self._index.complete(begun, written)
+        except BaseException as error:
+            reason = str(error) if isinstance(error, PatchLogError) else type(error).__name__
+            self._give_up(begun, reason)
+            raise
+
+    def _give_up(self, begun: Begun, reason: str) -> None:
+        """Leave nothing. Where the log is gone, or taken over, nobody need be told."""
+        with suppress(PatchLogError):
+            self._index.fail(begun, reason)
+        self._files.delete(begun.location)
+
+    def _changes_until(self, begun: Begun, keep: _Keep) -> QuadChanges:
+        if begun.version == 0:
+            raise SnapshotRefused("the log is empty: put a dataset that it is to start with")
+        after = 0 if begun.base is None else begun.base.snapshot.version
+        patches = self._log.read(after, until=begun.version)
+        chunks = (chunk for logged in patches for chunk in logged.chunks)
+        return changes_of(chunks, "jelly-patch", self._spilling, on_progress=keep)
+
+    def _taken(self, chunks: Iterable[bytes], format: SnapshotFormat, keep: Check) -> QuadChanges:
+        """A dataset that was sent, as what it adds to nothing."""
+        namespaces: dict[NamespaceKey, Term] = {}
+        if format == "jelly":
+            namespaces, chunks = namespaces_of(chunks, self._limits)
+        changes = changes_of(chunks, format, self._spilling, limits=self._limits, on_progress=keep)
+        changes.namespaces.update(namespaces)
+        return changes
+
+    def _written(self, begun: Begun, changes: QuadChanges, keep: _Keep) -> Written:
+        """Write the file, as plain RDF 1.1 where it is that: readers that know no more can read it."""
+        try:
+            return self._written_as(PLAIN, begun, changes, keep)
+        except InvalidTerm:
+            if begun.options == PLAIN:
+                raise
+            return self._written_as(begun.options, begun, changes, keep)
+
+    def _written_as(self, options: LogOptions, begun: Begun, changes: QuadChanges, keep: _Keep) -> Written:
+        base = iter(()) if begun.base is None else self._sound_chunks(begun.base)
+        namespaces, chunks = namespaces_of(base)
+        apply_effect(set(), namespaces, Effect(namespaces=changes.namespaces))
+        quads = resolved(quads_of(chunks), changes, self._spilling)
+        with self._files.create(begun.location) as write:
+            return write_snapshot(keep.through(quads), namespaces, options, write)
+
+    def _checked(self, snapshot: Snapshot, chunks: Iterable[bytes], format: SnapshotFormat) -> Snapshot:
+        """The snapshot that is there, where what was sent has its quads and no others."""
+        taken = self._taken(chunks, format, _go_on)
+        mine = quads_of(self._sound_chunks(self._filed(snapshot.version)))
+        both = sum(map(len, resolved(mine, taken, self._spilling)))
+        sent = sum(map(len, resolved((), taken, self._spilling)))
+        if not both == sent == snapshot.quads:
+            raise SnapshotRefused(
+                f"the dataset has other quads than the log at version {snapshot.version}: "
+                f"{both - snapshot.quads} more, and {both - sent} fewer"
+            )
+        return snapshot
+
+    @property
+    def _spilling(self) -> Spilling:
+        return Spilling(self._memory_bytes, self._files.folder)
+
+    def _filed(self, version: int) -> Filed:
+        for filed in self._index.list():
+            if filed.snapshot.version == version:
+                return filed
+        raise SnapshotNotFound(f"the log has no snapshot at version {version}")
+
+    def _chunks(self, filed: Filed, start: int = 0) -> Iterator[bytes]:
+        with self._files.open(filed.location) as file:
+            file.seek(start)
+            while chunk := file.read(_CHUNK_BYTES):
+                yield chunk
+
+    def _sound_chunks(self, filed: Filed) -> Iterator[bytes]:
+        """The bytes, with an error behind them where they are not those that were stored."""
+        digest = sha256()
+        for chunk in self._chunks(filed):
+            digest.update(chunk)
+            yield chunk
+        if digest.digest() != filed.snapshot.sha256:
+            raise StorageError(f"the file of the snapshot at version {filed.snapshot.version} is damaged: delete it")
+
+
+class _Keep:
+    """Says from time to time that a snapshot is still being made."""
+
+    def __init__(self, index: SnapshotIndex, begun: Begun, check: Check) -> None:
+        self._index = index
+        self._begun = begun
+        self._check = check
+        self._next = time.monotonic() + _RENEW_SECONDS
+
+    def __call__(self) -> None:
+        self._check()
+        if time.monotonic() > self._next:
+            self._index.renew(self._begun)
+            self._next = time.monotonic() + _RENEW_SECONDS
+
+    def through(self, items: Iterable[_Item]) -> Iterator[_Item]:
+        """Say so with each item."""
+        for item in items:
+            self()
+            yield item

@@ -1,0 +1,87 @@
+"""Writes a snapshot: Jelly-RDF, QUADS, flat, the namespaces before the statements."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Final
+
+from patchlog.codec.options import LogicalType, PhysicalType, RdfOptions
+from patchlog.effect import NamespaceKey
+from patchlog.engine import NQuadsReader, RdfEncoder
+from patchlog.log.records import LogOptions
+from patchlog.log.snapshots.changes import Line
+from patchlog.log.snapshots.reading import NAMESPACES_OF_GRAPHS
+from patchlog.model import DEFAULT_GRAPH, RdfFrame, Term
+
+__all__ = ["PLAIN", "Written", "jelly_of", "write_snapshot"]
+
+PLAIN: Final = LogOptions(rdf_star=False, generalized_statements=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a file of a snapshot holds."""
+
+    sha256: bytes
+    bytes: int
+    quads: int
+    namespaces: int
+
+
+def write_snapshot(
+    quads: Iterable[list[Line]],
+    namespaces: Mapping[NamespaceKey, Term],
+    options: LogOptions,
+    write: Callable[[bytes], object],
+) -> Written:
+    """Write a snapshot in pieces. Raises InvalidTerm for statements that the options do not allow."""
+    encoder = _encoder(options)
+    size = count = 0
+    digest = sha256()
+
+    def put(data: bytes) -> None:
+        nonlocal size
+        size += len(data)
+        digest.update(data)
+        write(data)
+
+    of_graphs = []
+    for (graph, name), iri in sorted(namespaces.items()):
+        if graph == DEFAULT_GRAPH:
+            encoder.namespace(name, iri)
+        else:
+            of_graphs.append((graph, name, iri))
+    encoder.end_frame({NAMESPACES_OF_GRAPHS: json.dumps(of_graphs).encode()} if of_graphs else {})
+    put(encoder.take())
+    for lines in quads:
+        count += len(lines)
+        encoder.statements(NQuadsReader().feed(b"\n".join([*lines, b""])))
+        put(encoder.take())
+    put(encoder.finish())
+    return Written(digest.digest(), size, count, len(namespaces))
+
+
+def jelly_of(frames: Iterable[RdfFrame]) -> Iterator[bytes]:
+    """What was read of any syntax, as Jelly-RDF on its way into a snapshot."""
+    encoder = _encoder(LogOptions())
+    for frame in frames:
+        for name, iri in frame.namespaces:
+            encoder.namespace(name, iri)
+        encoder.statements(frame.statements)
+        yield encoder.take()
+    yield encoder.finish()
+
+
+def _encoder(options: LogOptions) -> RdfEncoder:
+    return RdfEncoder(
+        RdfOptions(
+            physical_type=PhysicalType.QUADS,
+            logical_type=LogicalType.FLAT_QUADS,
+            generalized_statements=options.generalized_statements,
+            rdf_star=options.rdf_star,
+        ),
+        namespace_declarations=True,
+    )

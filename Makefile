@@ -59,7 +59,7 @@ soak: setup ## Kill, fill up and overload running services for about half an hou
 
 proto: setup ## Compile proto/*.proto into patchlog/wire/descriptors.binpb
 	$(PYTHON) -m grpc_tools.protoc --proto_path=proto --descriptor_set_out=patchlog/wire/descriptors.binpb \
-	    rdf.proto patch.proto grpc.proto
+	    rdf.proto patch.proto grpc.proto patch_stream.proto
 
 lock: setup ## Choose the newest versions of all dependencies and write the lock files
 	$(PYTHON) -m uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \

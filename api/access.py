@@ -37,10 +37,21 @@ class Access:
 
     async def key_of(self, request: Request) -> ApiKey | None:
         """The key of a request; None where no keys are asked for. Raises Refusal."""
+        return await self._key_of(request.headers.get("authorization", ""))
+
+    async def check(self, authorization: str, right: Right, log: str) -> None:
+        """Raise Refusal where what was sent as authorization does not allow this on that log."""
+        if self.is_open:
+            return
+        key = await self._key_of(authorization)
+        if key is not None and not key.allows(right, log):
+            raise Refusal(_FORBIDDEN, f"this needs the scope log:{log}:{right}")
+
+    async def _key_of(self, authorization: str) -> ApiKey | None:
         database = self._database
         if database is None:
             return None
-        kind, _, text = request.headers.get("authorization", "").partition(" ")
+        kind, _, text = authorization.partition(" ")
         text = text.strip()
         key_id = key_id_of(text)
         if kind.lower() != "bearer" or key_id is None:
@@ -61,11 +72,7 @@ class Access:
 async def check_right(request: Request, right: Right, log: str) -> None:
     """Raise Refusal where the key of a request does not allow this on that log."""
     access: Access = request.app.state.service.access
-    if access.is_open:
-        return
-    key = await access.key_of(request)
-    if key is not None and not key.allows(right, log):
-        raise Refusal(_FORBIDDEN, f"this needs the scope log:{log}:{right}")
+    await access.check(request.headers.get("authorization", ""), right, log)
 
 
 def may(right: Right) -> Any:

@@ -9,7 +9,7 @@ import signal
 import socket
 from contextlib import suppress
 from types import FrameType
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 import uvicorn
 from fastapi import FastAPI
@@ -18,7 +18,10 @@ from api.app import create_app
 from api.http_guard import GuardedConfig
 from api.service import Service
 from api.settings import Settings
-from patchlog.errors import StorageError
+from patchlog.errors import MissingExtra, StorageError
+
+if TYPE_CHECKING:
+    from api.grpc_door.server import GrpcDoor
 
 __all__ = ["serve"]
 
@@ -32,23 +35,42 @@ class _Server(uvicorn.Server):
         super().__init__(config)
         self._app = app
         self._settings = config.settings
+        self._grpc_door: GrpcDoor | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen, on the port of RDF Delta's API too."""
+        """Listen, on the ports of the other doors too."""
         await super().startup(sockets)
-        if self.should_exit or self._settings.rdf_delta_port is None:
+        if self.should_exit:
             return
-        more = await asyncio.get_running_loop().create_server(
-            lambda: self.config.http_protocol_class(  # type: ignore[call-arg]  # a class, once it is loaded
+        if self._settings.rdf_delta_port is not None:
+            await self._open_rdf_delta_port()
+        if self._settings.grpc_port is not None:
+            await self._open_grpc_door()
+
+    async def _open_rdf_delta_port(self) -> None:
+        def protocol() -> asyncio.Protocol:
+            kind: Any = self.config.http_protocol_class
+            made: asyncio.Protocol = kind(
                 config=self.config, server_state=self.server_state, app_state=self.lifespan.state
-            ),
-            self._settings.host,
-            self._settings.rdf_delta_port,
-            backlog=self.config.backlog,
-        )
+            )
+            return made
+
+        host, port = self._settings.host, self._settings.rdf_delta_port
+        try:
+            more = await asyncio.get_running_loop().create_server(protocol, host, port, backlog=self.config.backlog)
+        except OSError as error:
+            raise StorageError(f"the service could not listen on {host}:{port}: {error.strerror}") from error
         self.servers.append(more)
         self._app.state.rdf_delta_port = port = more.sockets[0].getsockname()[1]
-        _logger.info("RDF Delta's API is at http://%s:%d", self._settings.host, port)
+        _logger.info("RDF Delta's API is at http://%s:%d", host, port)
+
+    async def _open_grpc_door(self) -> None:
+        try:
+            from api.grpc_door.server import GrpcDoor
+        except ModuleNotFoundError as error:
+            raise MissingExtra(str(error.name), "grpc") from error
+        self._grpc_door = GrpcDoor(self._app.state.service, self._settings)
+        await self._grpc_door.start()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Stop; at the second Ctrl+C without waiting."""
@@ -63,6 +85,8 @@ class _Server(uvicorn.Server):
         await super().main_loop()
         service: Service = self._app.state.service
         service.stop()
+        if self._grpc_door is not None:
+            await self._grpc_door.stop()
 
 
 def serve(settings: Settings) -> None:

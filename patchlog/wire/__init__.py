@@ -13,6 +13,9 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message_factory import GetMessageClass
 
 __all__ = [
+    "POOL",
+    "PatchReceived",
+    "PatchSubscribe",
     "RdfPatchFrame",
     "RdfPatchOptions",
     "RdfStreamFrame",
@@ -34,11 +37,11 @@ def _load_pool() -> DescriptorPool:
     return pool
 
 
-_POOL: Final = _load_pool()
+POOL: Final = _load_pool()
 
 
 def _message(full_name: str) -> Any:
-    return GetMessageClass(_POOL.FindMessageTypeByName(full_name))
+    return GetMessageClass(POOL.FindMessageTypeByName(full_name))
 
 
 # Classes made at run time, so mypy cannot see their fields.
@@ -48,3 +51,5 @@ RdfStreamSubscribe: Final[Any] = _message(f"{_RDF}.RdfStreamSubscribe")
 RdfStreamReceived: Final[Any] = _message(f"{_RDF}.RdfStreamReceived")
 RdfPatchFrame: Final[Any] = _message(f"{_PATCH}.RdfPatchFrame")
 RdfPatchOptions: Final[Any] = _message(f"{_PATCH}.RdfPatchOptions")
+PatchSubscribe: Final[Any] = _message("patchlog.v1.PatchSubscribe")
+PatchReceived: Final[Any] = _message("patchlog.v1.PatchReceived")

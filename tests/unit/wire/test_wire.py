@@ -52,7 +52,7 @@ def test_committed_descriptors_are_what_the_proto_files_compile_to(tmp_path: Pat
             f"--descriptor_set_out={compiled}",
             "rdf.proto",
             "patch.proto",
-            "grpc.proto",
+            "grpc.proto", "patch_stream.proto",
         ]
     )
 
@@ -63,7 +63,7 @@ def test_committed_descriptors_are_what_the_proto_files_compile_to(tmp_path: Pat
 
 def test_message_names_are_those_of_the_format() -> None:
     """gRPC method paths carry the package, so a peer would not find ours under another name."""
-    names = {getattr(wire, name).DESCRIPTOR.full_name for name in wire.__all__}
+    names = {getattr(wire, name).DESCRIPTOR.full_name for name in wire.__all__ if name != "POOL"}
 
     package = "eu.ostrzyciel.jelly.core.proto.v1"
     assert names == {
@@ -73,6 +73,8 @@ def test_message_names_are_those_of_the_format() -> None:
         f"{package}.RdfStreamReceived",
         f"{package}.patch.RdfPatchFrame",
         f"{package}.patch.RdfPatchOptions",
+        "patchlog.v1.PatchSubscribe",
+        "patchlog.v1.PatchReceived",
     }
 
 

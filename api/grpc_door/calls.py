@@ -1,0 +1,94 @@
+"""What all calls share: the key of the caller, and what becomes of errors."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from http import HTTPStatus
+from typing import Any, Final, NoReturn, TypeVar
+
+import grpc
+
+from api.errors import Refusal
+from api.keys import Right
+from api.service import Service
+from patchlog import errors
+
+__all__ = ["Context", "answering", "check", "metadata_of", "refuse", "streaming"]
+
+Context = Any
+"""A `grpc.aio.ServicerContext`, whose stubs are generic in what nobody needs here."""
+
+_Answer = TypeVar("_Answer")
+
+_STATUSES: Final[Mapping[type[errors.PatchLogError], grpc.StatusCode]] = {
+    errors.CodecError: grpc.StatusCode.INVALID_ARGUMENT,
+    errors.TransactionError: grpc.StatusCode.INVALID_ARGUMENT,
+    errors.UsageError: grpc.StatusCode.INVALID_ARGUMENT,
+    errors.LogNotFound: grpc.StatusCode.NOT_FOUND,
+    errors.SnapshotNotFound: grpc.StatusCode.NOT_FOUND,
+    errors.PatchAlreadyExists: grpc.StatusCode.ALREADY_EXISTS,
+    errors.HeadMismatch: grpc.StatusCode.FAILED_PRECONDITION,
+    errors.PositionGone: grpc.StatusCode.OUT_OF_RANGE,
+    errors.LogError: grpc.StatusCode.FAILED_PRECONDITION,
+    errors.StorageFull: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    errors.StorageError: grpc.StatusCode.INTERNAL,
+}
+_REFUSALS: Final = {
+    HTTPStatus.UNAUTHORIZED: grpc.StatusCode.UNAUTHENTICATED,
+    HTTPStatus.FORBIDDEN: grpc.StatusCode.PERMISSION_DENIED,
+}
+
+
+class Refused(Exception):
+    """A call that is refused with a status of its own."""
+
+    def __init__(self, status: grpc.StatusCode, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+def refuse(status: grpc.StatusCode, message: str) -> NoReturn:
+    """End the call."""
+    raise Refused(status, message)
+
+
+def metadata_of(context: Context, name: str) -> str | None:
+    """What a caller has sent beside the messages, under a name."""
+    for key, value in context.invocation_metadata() or ():
+        if key == name:
+            return value if isinstance(value, str) else value.decode("utf-8", "replace")
+    return None
+
+
+async def check(service: Service, context: Context, right: Right, log: str) -> None:
+    """Raise Refusal where the key of the caller does not allow this."""
+    await service.access.check(metadata_of(context, "authorization") or "", right, log)
+
+
+async def answering(context: Context, answer: Callable[[], Awaitable[_Answer]]) -> _Answer:
+    """Answer a call; an error becomes its status."""
+    try:
+        return await answer()
+    except (errors.PatchLogError, Refusal, Refused) as error:
+        await context.abort(*_status_of(error))
+        raise
+
+
+async def streaming(context: Context, messages: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Answer a call with a stream; an error becomes its status."""
+    try:
+        async for message in messages:
+            yield message
+    except (errors.PatchLogError, Refusal, Refused) as error:
+        await context.abort(*_status_of(error))
+
+
+def _status_of(error: Exception) -> tuple[grpc.StatusCode, str]:
+    if isinstance(error, Refused):
+        return error.status, str(error)
+    if isinstance(error, Refusal):
+        status = _REFUSALS.get(HTTPStatus(error.problem.status), grpc.StatusCode.INVALID_ARGUMENT)
+        return status, error.detail
+    if isinstance(error, errors.StorageError) and error.is_transient and not isinstance(error, errors.StorageFull):
+        return grpc.StatusCode.UNAVAILABLE, str(error)
+    return next(_STATUSES[kind] for kind in type(error).__mro__ if kind in _STATUSES), str(error)

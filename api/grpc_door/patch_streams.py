@@ -1,0 +1,92 @@
+"""`PatchStreamService`: patches as they are stored, and patches into a log."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from functools import partial
+
+import grpc
+from google.protobuf.message import DecodeError
+
+from api.grpc_door.calls import Context, check, metadata_of, refuse
+from api.grpc_door.growing import split_frames
+from api.outgoing import cut
+from api.service import Service
+from patchlog.codec.fields import varint
+from patchlog.codec.patch_ids import parse_patch_id
+from patchlog.log.contract import PatchLog
+from patchlog.log.records import ANY_HEAD, Appended, ExpectedHead, Head
+from patchlog.wire import PatchReceived, PatchSubscribe
+
+__all__ = ["publish_patches", "subscribe_patches"]
+
+
+async def subscribe_patches(service: Service, request: bytes, context: Context) -> AsyncIterator[bytes]:
+    """Yield the frames of patches, as they were stored."""
+    try:
+        asked = PatchSubscribe.FromString(request)
+    except DecodeError:
+        refuse(grpc.StatusCode.INVALID_ARGUMENT, "the request is no PatchSubscribe")
+    await check(service, context, "read", asked.log)
+    log = service.log(asked.log)
+    head = await service.run(lambda: _checked(log, asked.after))
+    if asked.until:
+        patches = await service.run(lambda: cut(log.read(asked.after, until=asked.until)))
+        while some := await service.run(partial(next, patches, [])):
+            for frame in await service.run(partial(_frames_in, [piece.data for piece in some])):
+                yield frame
+        return
+    with service.tails.feed(log, head) as feed:
+        async for pieces in feed.patches(asked.after, service.settings.heartbeat_seconds):
+            if not pieces:
+                yield b""  # an empty frame is a heartbeat
+            for frame in _frames_in([piece.data for piece in pieces]):
+                yield frame
+
+
+async def publish_patches(service: Service, frames: AsyncIterator[bytes], context: Context) -> bytes:
+    """Append the patches of a stream, all or none, and answer when they are durable."""
+    name = metadata_of(context, "log")
+    if name is None:
+        refuse(grpc.StatusCode.INVALID_ARGUMENT, "which log? Name it by the metadata 'log'")
+    await check(service, context, "append", name)
+    expected = _expected_head(metadata_of(context, "if-match"))
+    upload = await service.run(service.log(name).stage)
+    try:
+        async for frame in frames:
+            await service.run(partial(upload.write, varint(len(frame)) + frame))
+        appended = await service.run(lambda: upload.append(expected))
+    except BaseException:
+        await service.run(upload.discard)
+        raise
+    return _received(appended)
+
+
+def _checked(log: PatchLog, after: int) -> Head:
+    """The head of a log whose patches behind a version are kept."""
+    head = log.head()
+    log.read(after, limit=1)
+    return head
+
+
+def _frames_in(chunks: list[bytes]) -> list[bytes]:
+    # Chunks end where frames do, so that a list of them holds whole frames.
+    return list(split_frames(b"".join(chunks)))
+
+
+def _expected_head(if_match: str | None) -> ExpectedHead:
+    if if_match is None:
+        return ANY_HEAD
+    return None if if_match == "*" else parse_patch_id(if_match.strip('"'))
+
+
+def _received(appended: Appended) -> bytes:
+    message: bytes = PatchReceived(
+        first_version=appended.first_version,
+        version=appended.version,
+        id=appended.id,
+        operations=appended.operations,
+        bytes=appended.bytes,
+        is_retry=appended.is_retry,
+    ).SerializeToString()
+    return message

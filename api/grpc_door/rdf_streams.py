@@ -1,0 +1,98 @@
+"""`RdfStreamService` of Jelly: subscribe to a log as a stream of statements, and publish statements into one.
+
+    NAME      the dataset as it is, then what is added, without end; a delete ends it with FAILED_PRECONDITION
+    NAME@V    the dataset at version V, and the end
+
+A publisher names the log by the metadata `topic`, else by the stream's own name (`stream_name`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from functools import partial
+from typing import Any, Final
+
+import grpc
+from google.protobuf.message import DecodeError
+
+from api.grpc_door.calls import Context, check, metadata_of, refuse
+from api.grpc_door.growing import Deleted, GrowingStream, dataset_version
+from api.grpc_door.publishing import Publication, published
+from api.grpc_door.requested import stream_options
+from api.service import Service
+from patchlog.log.contract import PatchLog
+from patchlog.log.records import check_log_name
+from patchlog.wire import RdfStreamReceived, RdfStreamSubscribe
+
+__all__ = ["publish_rdf", "subscribe_rdf"]
+
+_RECEIVED: Final[bytes] = RdfStreamReceived().SerializeToString()
+
+
+async def subscribe_rdf(service: Service, request: bytes, context: Context) -> AsyncIterator[bytes]:
+    """Yield the frames of a topic."""
+    try:
+        asked = RdfStreamSubscribe.FromString(request)
+    except DecodeError:
+        refuse(grpc.StatusCode.INVALID_ARGUMENT, "the request is no RdfStreamSubscribe")
+    name, at = _topic(asked.topic)
+    await check(service, context, "read", name)
+    log = service.log(name)
+    description = await service.run(log.describe)
+    options = stream_options(asked.requested_options, description.options)
+    head = description.head
+    if at is not None and at > head.version:
+        refuse(grpc.StatusCode.NOT_FOUND, f"the log {name!r} has no version {at}; its head is {head.version}")
+    stream = GrowingStream(options)
+    version = await service.run(partial(_snapshot_version, log, at, head.version))
+    try:
+        if version:
+            frames = stream.snapshot(log.snapshots.read(version))
+            while (some := await service.run(partial(next, frames, None))) is not None:
+                for frame in some:
+                    yield frame
+        if at is None:
+            with service.tails.feed(log, head) as feed:
+                async for pieces in feed.patches(version, service.settings.heartbeat_seconds):
+                    for frame in await service.run(partial(_frames_of, stream, pieces)):
+                        yield frame
+        for frame in stream.finish():
+            yield frame
+    except Deleted as deleted:
+        refuse(grpc.StatusCode.FAILED_PRECONDITION, str(deleted))
+
+
+async def publish_rdf(service: Service, frames: AsyncIterator[bytes], context: Context) -> bytes:
+    """Append the statements of a stream to a log, and answer when they are durable."""
+    publication = await Publication.begun(frames, topic=metadata_of(context, "topic"))
+    await check(service, context, "append", publication.log)
+    appended = await published(service, publication)
+    context.set_trailing_metadata((("version", str(appended.version)), ("patch-id", appended.id)))
+    return _RECEIVED
+
+
+def _topic(topic: str) -> tuple[str, int | None]:
+    """The log that a topic names, and the version."""
+    name, is_at, version = topic.partition("@")
+    if not topic:
+        refuse(grpc.StatusCode.INVALID_ARGUMENT, "the topic is empty: it is the name of a log, NAME, or NAME@VERSION")
+    if not is_at:
+        return check_log_name(name), None
+    if not (version.isascii() and version.isdigit() and len(version) < 19):
+        refuse(
+            grpc.StatusCode.INVALID_ARGUMENT, f"{version!r} is no version: the topic is NAME@VERSION, such as people@3"
+        )
+    return check_log_name(name), int(version)
+
+
+def _snapshot_version(log: PatchLog, at: int | None, head: int) -> int:
+    if at is None:
+        return dataset_version(log, head)
+    return log.snapshots.build(at).version if at else 0
+
+
+def _frames_of(stream: GrowingStream, pieces: list[Any]) -> list[bytes]:
+    found: list[bytes] = []
+    for piece in pieces:
+        found += stream.patch(piece.version, piece.data, ends_patch=piece.ends_patch)
+    return found

@@ -1,0 +1,121 @@
+"""The gRPC server beside the HTTP server, in the same event loop, on the same logs and keys."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any, Final
+
+import grpc
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+
+from api.grpc_door.calls import Context, answering, streaming
+from api.grpc_door.patch_streams import publish_patches, subscribe_patches
+from api.grpc_door.rdf_streams import publish_rdf, subscribe_rdf
+from api.service import Service
+from api.settings import Settings
+from patchlog.errors import StorageError, UsageError
+from patchlog.wire import POOL
+
+__all__ = ["GrpcDoor"]
+
+_logger: Final = logging.getLogger("patchlog.service")
+
+_RDF: Final = "eu.ostrzyciel.jelly.core.proto.v1.RdfStreamService"
+_PATCHES: Final = "patchlog.v1.PatchStreamService"
+
+_MOST_MESSAGE_BYTES: Final = 16 << 20
+"""A stored frame has at most a mebibyte, and one of a publisher as much as an upload's."""
+
+_Subscribe = Callable[[Service, bytes, Context], AsyncIterator[bytes]]
+_Publish = Callable[[Service, AsyncIterator[bytes], Context], Awaitable[bytes]]
+
+
+class GrpcDoor:
+    """Starts and stops with the service."""
+
+    def __init__(self, service: Service, settings: Settings) -> None:
+        self._service = service
+        self._settings = settings
+        self._health = health.aio.HealthServicer()
+        self._server = grpc.aio.server(
+            options=[
+                ("grpc.max_receive_message_length", _MOST_MESSAGE_BYTES),
+                ("grpc.max_send_message_length", _MOST_MESSAGE_BYTES),
+                ("grpc.keepalive_time_ms", 60_000),
+                ("grpc.keepalive_permit_without_calls", 1),
+                ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
+                ("grpc.so_reuseport", 0),
+            ],
+            maximum_concurrent_rpcs=settings.max_connections,
+        )
+        self._server.add_generic_rpc_handlers(
+            (
+                grpc.method_handlers_generic_handler(
+                    _RDF, {"SubscribeRdf": self._subscribe(subscribe_rdf), "PublishRdf": self._publish(publish_rdf)}
+                ),
+                grpc.method_handlers_generic_handler(
+                    _PATCHES,
+                    {
+                        "SubscribePatches": self._subscribe(subscribe_patches),
+                        "PublishPatches": self._publish(publish_patches),
+                    },
+                ),
+            )
+        )
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        names = (_RDF, _PATCHES, health_pb2.DESCRIPTOR.services_by_name["Health"].full_name, reflection.SERVICE_NAME)
+        reflection.enable_server_reflection(names, self._server, pool=POOL)
+
+    async def start(self) -> int:
+        """Listen, and return the port."""
+        address = f"{self._settings.host}:{self._settings.grpc_port}"
+        try:
+            credentials = _credentials(self._settings)
+            if credentials is None:
+                port: int = self._server.add_insecure_port(address)
+            else:
+                port = self._server.add_secure_port(address, credentials)
+        except RuntimeError as error:
+            raise StorageError(f"the service could not listen on {address} for gRPC: {error}") from error
+        await self._server.start()
+        for name in ("", _RDF, _PATCHES):
+            await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
+        _logger.info("gRPC is at %s:%d", self._settings.host, port)
+        return port
+
+    async def stop(self) -> None:
+        """Let calls end that are under way; those that are not over in time are cut off."""
+        await self._health.enter_graceful_shutdown()
+        await self._server.stop(self._settings.shutdown_seconds)
+
+    def _subscribe(self, call: _Subscribe) -> Any:
+        async def handle(request: bytes, context: Context) -> AsyncIterator[bytes]:
+            async for message in streaming(context, call(self._service, request, context)):
+                yield message
+
+        return grpc.unary_stream_rpc_method_handler(handle)
+
+    def _publish(self, call: _Publish) -> Any:
+        async def handle(requests: AsyncIterator[bytes], context: Context) -> bytes:
+            return await answering(context, lambda: call(self._service, requests, context))
+
+        return grpc.stream_unary_rpc_method_handler(handle)
+
+
+def _credentials(settings: Settings) -> grpc.ServerCredentials | None:
+    if settings.grpc_tls_certificate is None and settings.grpc_tls_key is None:
+        return None
+    if settings.grpc_tls_certificate is None or settings.grpc_tls_key is None:
+        raise UsageError("gRPC over TLS wants both grpc_tls_certificate and grpc_tls_key")
+    key, certificate = (_read(path) for path in (settings.grpc_tls_key, settings.grpc_tls_certificate))
+    return grpc.ssl_server_credentials(((key, certificate),))
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}") from error

@@ -1,0 +1,520 @@
+"""The gRPC services, over a real socket: Jelly's RdfStreamService, and PatchStreamService."""
+
+import queue
+import re
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from contextlib import suppress
+from pathlib import Path
+
+import grpc
+import pytest
+
+from patchlog import patch, rdf
+from patchlog.codec.fields import varint
+from patchlog.wire import (
+    PatchReceived,
+    PatchSubscribe,
+    RdfPatchFrame,
+    RdfStreamFrame,
+    RdfStreamOptions,
+    RdfStreamReceived,
+    RdfStreamSubscribe,
+)
+from tests.service.conftest import ServiceProcess
+
+HOUSE = Path(__file__).parents[2]
+RDF = "/eu.ostrzyciel.jelly.core.proto.v1.RdfStreamService"
+PATCHES = "/patchlog.v1.PatchStreamService"
+S, P = "<http://e/s>", "<http://e/p>"
+TEXT = {"Content-Type": "application/rdf-patch"}
+QUADS, TRIPLES, GRAPHS = 2, 1, 3
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory):
+    one = ServiceProcess(tmp_path_factory.mktemp("grpc"), "sqlite:///log.db", grpc_port=0, heartbeat_seconds=0.5)
+    deadline = time.monotonic() + 20
+    while (found := re.search(r"gRPC is at ([0-9.]+:\d+)", one.log_text)) is None:
+        assert time.monotonic() < deadline, one.log_text
+        time.sleep(0.05)
+    one.grpc = found[1]
+    yield one
+    one.end()
+
+
+@pytest.fixture
+def channel(service):
+    with grpc.insecure_channel(service.grpc) as channel:
+        yield channel
+
+
+@pytest.fixture
+def log(service):
+    name = f"log-{uuid.uuid4().hex}"
+    assert service.client.put(f"/logs/{name}").status_code == 201
+    return name
+
+
+@pytest.fixture
+def push(service, log):
+    def push(text):
+        answer = service.client.post(f"/logs/{log}/patches", content=text, headers=TEXT)
+        assert answer.status_code == 201, answer.text
+        return answer.json()
+
+    return push
+
+
+def subscribe(channel, topic, timeout=20, **options):
+    request = RdfStreamSubscribe(topic=topic, requested_options=RdfStreamOptions(**options))
+    call = channel.unary_stream(f"{RDF}/SubscribeRdf")
+    return call(request.SerializeToString(), timeout=timeout)
+
+
+def publish(channel, frames, metadata=()):
+    return channel.stream_unary(f"{RDF}/PublishRdf")(iter(frames), metadata=metadata, timeout=20)
+
+
+def refusal(call):
+    with pytest.raises(grpc.RpcError) as refused:
+        call()
+    return refused.value.code(), refused.value.details()
+
+
+def statements(frames):
+    return list(rdf.read(b"".join(varint(len(frame)) + frame for frame in frames)))
+
+
+def quads(frames):
+    return [statement if len(statement) == 4 else (*statement, "") for statement in statements(frames)]
+
+
+def add(*objects, graph=""):
+    rows = "".join(f"A {S} {P} {object} {graph} .\n" for object in objects)
+    return f"TX .\n{rows}TC .\n"
+
+
+def options_of(frame):
+    return RdfStreamFrame.FromString(frame).rows[0].options
+
+
+def frames_of(rows, **options):
+    """Frames that an independent writer would send: options, then a frame for each list of objects."""
+    from patchlog.codec.framing import FrameSplitter
+    from patchlog.codec.options import LogicalType, PhysicalType, RdfOptions
+    from patchlog.engine import RdfEncoder
+
+    chosen = RdfOptions(
+        physical_type=PhysicalType(options.pop("physical_type", QUADS)),
+        logical_type=LogicalType(options.pop("logical_type", 2)),
+        **options,
+    )
+    encoder = RdfEncoder(chosen, rows_per_frame=0)
+    for objects in rows:
+        for value in objects:
+            encoder.statement(S, P, value, *([""] if chosen.physical_type != TRIPLES else []))
+        encoder.end_frame()
+    data = encoder.take() + encoder.finish()
+    splitter = FrameSplitter(max_frame_bytes=1 << 20, strict=True, delimited=True)
+    return [*splitter.feed(data), *splitter.finish()]
+
+
+# -- SubscribeRdf --
+
+
+def test_dataset_at_a_version_is_a_topic(channel, log, push):
+    push(add('"1"'))
+    push(f'TX .\nD {S} {P} "1" .\nA {S} {P} "2" <http://e/g> .\nTC .\n')
+    push(add('"3"'))
+
+    assert quads(subscribe(channel, f"{log}@1")) == [(S, P, '"1"', "")]
+    assert quads(subscribe(channel, f"{log}@2")) == [(S, P, '"2"', "<http://e/g>")]
+    assert quads(subscribe(channel, f"{log}@0")) == []
+
+
+def test_log_is_a_topic_that_grows(channel, log, push):
+    push(add('"1"'))
+    push(f'TX .\nD {S} {P} "1" .\nA {S} {P} "2" .\nTC .\n')
+    received = queue.Queue()
+    call = subscribe(channel, log)
+    reading = threading.Thread(target=lambda: [received.put(frame) for frame in _until_cancelled(call)])
+    reading.start()
+    frames = [received.get(timeout=10)]
+
+    push(add('"3"'))
+    frames.append(received.get(timeout=10))
+    push(add('"4"', '"5"'))
+    frames.append(received.get(timeout=10))
+    call.cancel()
+    reading.join(10)
+
+    assert [quad[2] for quad in quads(frames)] == ['"2"', '"3"', '"4"', '"5"']
+
+
+def _until_cancelled(call):
+    with suppress(grpc.RpcError):
+        yield from call
+
+
+def test_delete_ends_a_topic_that_grows_with_a_status_that_says_so(channel, log, push):
+    push(add('"1"'))
+    call = subscribe(channel, log)
+    assert quads([next(call)]) == [(S, P, '"1"', "")]
+
+    push(f'TX .\nD {S} {P} "1" .\nTC .\n')
+
+    code, details = refusal(lambda: next(call))
+    assert code == grpc.StatusCode.FAILED_PRECONDITION
+    assert "version 2 deletes" in details
+
+
+@pytest.mark.parametrize(
+    ("topic", "code", "word"),
+    [
+        ("", grpc.StatusCode.INVALID_ARGUMENT, "empty"),
+        ("no-such-log", grpc.StatusCode.NOT_FOUND, "no-such-log"),
+        ("żółw/🐢", grpc.StatusCode.INVALID_ARGUMENT, "name of a log"),
+        ("no-such-log@x", grpc.StatusCode.INVALID_ARGUMENT, "no version"),
+    ],
+)
+def test_topic_that_is_none_is_refused(channel, topic, code, word):
+    found, details = refusal(lambda: list(subscribe(channel, topic)))
+
+    assert found == code
+    assert word in details
+
+
+def test_version_beyond_the_head_is_not_found(channel, log):
+    assert refusal(lambda: list(subscribe(channel, f"{log}@1")))[0] == grpc.StatusCode.NOT_FOUND
+
+
+@pytest.mark.parametrize("physical", [TRIPLES, QUADS, GRAPHS])
+def test_physical_type_is_the_one_that_was_asked_for(channel, log, push, physical):
+    push(add('"1"', '"2"'))
+
+    frames = list(subscribe(channel, f"{log}@1", physical_type=physical, max_name_table_size=16, version=1))
+
+    assert options_of(frames[0]).physical_type == physical
+    assert options_of(frames[0]).max_name_table_size == 16
+    assert sorted(quads(frames)) == [(S, P, '"1"', ""), (S, P, '"2"', "")]
+
+
+def test_named_graphs_do_not_go_with_triples(channel, log, push):
+    push(add('"1"', graph="<http://e/g>"))
+
+    code, details = refusal(lambda: list(subscribe(channel, f"{log}@1", physical_type=TRIPLES)))
+
+    assert code == grpc.StatusCode.INVALID_ARGUMENT
+    assert "physical_type" in details
+
+
+@pytest.mark.parametrize(
+    ("requested", "answered"),
+    [
+        ({"generalized_statements": False, "version": 1}, {"generalized_statements": False, "version": 1}),
+        ({"generalized_statements": True, "rdf_star": True}, {"generalized_statements": True, "rdf_star": True}),
+        ({"rdf_star": False, "stream_name": "mine"}, {"rdf_star": False, "stream_name": "mine"}),
+        (
+            {"max_name_table_size": 8, "max_prefix_table_size": 0, "max_datatype_table_size": 1},
+            {"max_name_table_size": 8, "max_prefix_table_size": 0, "max_datatype_table_size": 1},
+        ),
+        (
+            {"max_name_table_size": 1 << 30, "max_prefix_table_size": 1 << 30, "max_datatype_table_size": 1 << 30},
+            {"max_name_table_size": 4000, "max_prefix_table_size": 150, "max_datatype_table_size": 32},
+        ),
+        ({"version": 99}, {"version": 2}),
+        ({"physical_type": QUADS, "logical_type": 2}, {"logical_type": 2}),
+        ({"physical_type": QUADS, "logical_type": 114}, {"logical_type": 114}),
+        ({"physical_type": TRIPLES, "logical_type": 1}, {"logical_type": 1}),
+    ],
+)
+def test_options_are_compatible_with_those_that_were_asked_for(channel, log, push, requested, answered):
+    push(add('"1"^^<http://e/n>'))
+
+    options = options_of(next(subscribe(channel, f"{log}@1", **requested)))
+
+    assert {name: getattr(options, name) for name in answered} == answered
+
+
+@pytest.mark.parametrize(
+    ("requested", "name"),
+    [
+        ({"max_name_table_size": 7}, "max_name_table_size"),
+        ({"physical_type": TRIPLES, "logical_type": 2}, "logical_type"),
+        ({"physical_type": QUADS, "logical_type": 3}, "logical_type"),
+        ({"physical_type": 77}, "physical_type"),
+        ({"logical_type": 77}, "logical_type"),
+    ],
+)
+def test_options_that_cannot_be_are_named(channel, log, requested, name):
+    code, details = refusal(lambda: list(subscribe(channel, log, **requested)))
+
+    assert code == grpc.StatusCode.INVALID_ARGUMENT
+    assert name in details
+
+
+def test_what_is_no_request_is_refused(channel):
+    call = channel.unary_stream(f"{RDF}/SubscribeRdf")
+
+    assert refusal(lambda: list(call(b"\xff\xff", timeout=10)))[0] == grpc.StatusCode.INVALID_ARGUMENT
+
+
+# -- PublishRdf --
+
+
+def test_flat_stream_is_one_patch(channel, service, log):
+    answer, call = channel.stream_unary(f"{RDF}/PublishRdf").with_call(
+        iter(frames_of([['"1"'], ['"2"', '"3"']])), metadata=(("topic", log),), timeout=20
+    )
+
+    head = service.client.get(f"/logs/{log}").json()["head"]
+    assert RdfStreamReceived.FromString(answer) == RdfStreamReceived()
+    assert (head["version"], head["id"]) == (1, dict(call.trailing_metadata())["patch-id"])
+    assert [quad[2] for quad in quads(subscribe(channel, f"{log}@1"))] == ['"1"', '"2"', '"3"']
+
+
+def test_grouped_stream_is_a_patch_a_frame(channel, service, log):
+    publish(channel, frames_of([['"1"'], ['"2"', '"3"']], logical_type=4), (("topic", log),))
+
+    assert service.client.get(f"/logs/{log}").json()["head"]["version"] == 2
+    assert [quad[2] for quad in quads(subscribe(channel, f"{log}@1"))] == ['"1"']
+
+
+def test_stream_name_names_the_log(channel, service, log):
+    publish(channel, frames_of([['"1"']], stream_name=log, physical_type=TRIPLES, logical_type=1))
+
+    assert service.client.get(f"/logs/{log}").json()["head"]["version"] == 1
+
+
+def test_stream_that_names_no_log_is_refused(channel):
+    code, details = refusal(lambda: publish(channel, frames_of([['"1"']])))
+
+    assert (code, "topic" in details) == (grpc.StatusCode.INVALID_ARGUMENT, True)
+
+
+@pytest.mark.parametrize("frames", [[], [b""], [RdfStreamFrame().SerializeToString()], [b"\xff\xff"]])
+def test_stream_without_options_is_refused(channel, service, log, frames):
+    assert refusal(lambda: publish(channel, frames, (("topic", log),)))[0] == grpc.StatusCode.INVALID_ARGUMENT
+    assert service.client.get(f"/logs/{log}").json()["head"]["version"] == 0
+
+
+def test_stream_that_breaks_leaves_nothing(channel, service, log):
+    def breaking():
+        yield from frames_of([['"1"']])
+        raise OSError("the publisher is gone")
+
+    refusal(lambda: publish(channel, breaking(), (("topic", log),)))
+
+    assert service.client.get(f"/logs/{log}").json()["head"]["version"] == 0
+
+
+def test_log_that_is_not_there_is_not_found(channel):
+    assert (
+        refusal(lambda: publish(channel, frames_of([['"1"']]), (("topic", "nowhere"),)))[0] == grpc.StatusCode.NOT_FOUND
+    )
+
+
+# -- PatchStreamService --
+
+
+def patches_of(channel, log, after=0, until=0):
+    request = PatchSubscribe(log=log, after=after, until=until)
+    return channel.unary_stream(f"{PATCHES}/SubscribePatches")(request.SerializeToString(), timeout=20)
+
+
+def test_patches_come_as_they_are_stored(channel, service, log, push):
+    push(add('"1"'))
+    push(add('"2"'))
+
+    frames = list(patches_of(channel, log, until=2))
+
+    stored = service.client.get(f"/logs/{log}/patches").content
+    assert b"".join(varint(len(frame)) + frame for frame in frames) == stored
+    assert all(RdfPatchFrame.FromString(frame).rows for frame in frames)
+
+
+def test_patches_go_on_as_they_are_appended(channel, log, push):
+    push(add('"1"'))
+    call = patches_of(channel, log, after=1)
+    push(add('"2"'))
+
+    data = b"".join(varint(len(frame)) + frame for frame in _patch_of(call))
+
+    assert [operation.object for operation in patch.read(data) if isinstance(operation, patch.Add)] == ['"2"']
+    call.cancel()
+
+
+def _patch_of(call):
+    for frame in call:
+        yield frame
+        rows = RdfPatchFrame.FromString(frame).rows
+        if rows and rows[-1].WhichOneof("row") == "punctuation":
+            return
+
+
+def test_idle_stream_has_heartbeats(channel, log):
+    assert next(patches_of(channel, log)) == b""
+
+
+def test_patches_are_published_with_a_precondition(channel, service, log, push):
+    head = push(add('"1"'))["id"]
+    data = patch.canonical([patch.TransactionStart(), patch.Add(S, P, '"2"', ""), patch.TransactionCommit()])
+    frames = list(_frames(data))
+    call = channel.stream_unary(f"{PATCHES}/PublishPatches")
+
+    received = PatchReceived.FromString(call(iter(frames), metadata=(("log", log), ("if-match", head)), timeout=20))
+
+    assert (received.first_version, received.version, received.operations) == (2, 2, 3)
+    assert service.client.get(f"/logs/{log}").json()["head"]["id"] == received.id
+    code, details = refusal(lambda: call(iter(frames), metadata=(("log", log), ("if-match", head)), timeout=20))
+    assert (code, received.id in details) == (grpc.StatusCode.FAILED_PRECONDITION, True)
+    assert refusal(lambda: call(iter(frames), timeout=20))[0] == grpc.StatusCode.INVALID_ARGUMENT
+
+
+def _frames(data):
+    from patchlog.codec.framing import FrameSplitter
+
+    splitter = FrameSplitter(max_frame_bytes=1 << 20, strict=True, delimited=True)
+    yield from splitter.feed(data)
+    yield from splitter.finish()
+
+
+def test_large_stream_to_a_slow_reader_comes_whole(channel, log, push):
+    rows = "".join(f'A <http://e/s{number}> {P} "{number}{"x" * 200}" .\n' for number in range(20_000))
+    push(f"TX .\n{rows}TC .\n")
+    received = []
+
+    for frame in patches_of(channel, log, until=1):
+        received.append(frame)
+        if len(received) < 3:
+            time.sleep(0.2)
+
+    data = b"".join(varint(len(frame)) + frame for frame in received)
+    assert sum(isinstance(operation, patch.Add) for operation in patch.read(data)) == 20_000
+    assert len(received) > 3
+
+
+# -- beside the calls --
+
+
+def test_health_and_reflection_are_served(channel):
+    from grpc_health.v1 import health_pb2, health_pb2_grpc
+    from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
+
+    health = health_pb2_grpc.HealthStub(channel)
+
+    assert health.Check(health_pb2.HealthCheckRequest(service="")).status == health_pb2.HealthCheckResponse.SERVING
+    assert {RDF[1:], PATCHES[1:]} <= set(ProtoReflectionDescriptorDatabase(channel).get_services())
+
+
+def test_stubs_that_protoc_makes_are_served(service, log, push, tmp_path):
+    push(add('"1"'))
+    protos = [str(HOUSE / "proto" / name) for name in ("rdf.proto", "patch.proto", "grpc.proto", "patch_stream.proto")]
+    subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "grpc_tools.protoc",
+            f"--proto_path={HOUSE / 'proto'}",
+            f"--python_out={tmp_path}",
+            f"--grpc_python_out={tmp_path}",
+            *protos,
+        ],
+        check=True,
+    )
+    (tmp_path / "client.py").write_text(
+        f"""
+import grpc, grpc_pb2, grpc_pb2_grpc, patch_stream_pb2, patch_stream_pb2_grpc
+with grpc.insecure_channel("{service.grpc}") as channel:
+    rdf = grpc_pb2_grpc.RdfStreamServiceStub(channel)
+    frames = list(rdf.SubscribeRdf(grpc_pb2.RdfStreamSubscribe(topic="{log}@1"), timeout=20))
+    rdf.PublishRdf(iter(frames), metadata=(("topic", "{log}"),), timeout=20)
+    patches = patch_stream_pb2_grpc.PatchStreamServiceStub(channel)
+    for frame in patches.SubscribePatches(patch_stream_pb2.PatchSubscribe(log="{log}", until=2), timeout=20):
+        print(len(frame.rows) > 0)
+"""
+    )
+
+    done = subprocess.run([sys.executable, "client.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    assert (done.returncode, set(done.stdout.split())) == (0, {"True"}), done.stderr
+    assert service.client.get(f"/logs/{log}").json()["head"]["version"] == 2
+
+
+def test_pyjelly_reads_what_a_subscriber_gets(channel, log, push, tmp_path):
+    push(add('"1"', '"2"@en', "_:b", graph="<http://e/g>"))
+    frames = list(
+        subscribe(
+            channel,
+            f"{log}@1",
+            physical_type=QUADS,
+            max_name_table_size=128,
+            version=1,
+            max_prefix_table_size=32,
+            max_datatype_table_size=32,
+        )
+    )
+    (tmp_path / "got.jelly").write_bytes(b"".join(varint(len(frame)) + frame for frame in frames))
+
+    script = (
+        "from pyjelly.integrations.generic.parse import parse_jelly_flat\n"
+        "print(sum(1 for s in parse_jelly_flat(open('got.jelly', 'rb')) if len(s) == 4))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    assert done.stdout.strip() == "3", done.stderr
+
+
+def test_keys_are_those_of_the_service(start, tmp_path):
+    from api.keys import create_key
+    from patchlog.log.database import Database
+    from patchlog.log.migration import migrate
+
+    url = f"sqlite:///{tmp_path}/keys.db"
+    database = Database(url)
+    migrate(database)
+    _, reader = create_key(database, ["log:people:read"], name="")
+    _, admin = create_key(database, ["log:*:admin"], name="")
+    database.close()
+    service = start(url, keys="required", grpc_port=0)
+    deadline = time.monotonic() + 20
+    while (found := re.search(r"gRPC is at ([0-9.]+:\d+)", service.log_text)) is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    service.client.put("/logs/people", headers={"Authorization": f"Bearer {admin}"})
+    service.client.put("/logs/others", headers={"Authorization": f"Bearer {admin}"})
+
+    with grpc.insecure_channel(found[1]) as channel:
+
+        def ask(topic, *metadata):
+            request = RdfStreamSubscribe(topic=f"{topic}@0").SerializeToString()
+            return list(channel.unary_stream(f"{RDF}/SubscribeRdf")(request, metadata=metadata, timeout=10))
+
+        key = ("authorization", f"Bearer {reader}")
+        assert ask("people", key)
+        assert refusal(lambda: ask("people"))[0] == grpc.StatusCode.UNAUTHENTICATED
+        assert refusal(lambda: ask("others", key))[0] == grpc.StatusCode.PERMISSION_DENIED
+        assert (
+            refusal(lambda: publish(channel, frames_of([['"1"']]), (("topic", "people"), key)))[0]
+            == grpc.StatusCode.PERMISSION_DENIED
+        )
+
+
+def test_service_stops_with_open_subscriptions(start):
+    service = start(grpc_port=0, shutdown_seconds=1)
+    deadline = time.monotonic() + 20
+    while (found := re.search(r"gRPC is at ([0-9.]+:\d+)", service.log_text)) is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    service.client.put("/logs/people")
+    with grpc.insecure_channel(found[1]) as channel:
+        subscribe(channel, "people")
+
+        begun = time.monotonic()
+        service.end()
+
+    assert time.monotonic() - begun < 10

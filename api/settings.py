@@ -35,13 +35,6 @@ class Settings(BaseSettings):
         default=None, description="File with the certificate chain for gRPC over TLS (PEM)."
     )
     grpc_tls_key: Path | None = Field(default=None, description="File with the private key of that certificate (PEM).")
-    grpc_port: int | None = Field(
-        default=None, ge=0, le=65535, description="A port for gRPC; 0 takes a free one. Without it there is none."
-    )
-    grpc_tls_certificate: Path | None = Field(
-        default=None, description="File with the certificate chain for gRPC over TLS (PEM)."
-    )
-    grpc_tls_key: Path | None = Field(default=None, description="File with the private key of that certificate (PEM).")
     database: str = Field(
         default="sqlite:///patchlog.db", description="Where the logs are: sqlite:///FILE, postgresql://… or memory:."
     )

@@ -6,8 +6,9 @@ goes by as a stream. It may be sent again if its first patch has an id: had it a
 
 from __future__ import annotations
 
+import asyncio
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from typing import Final
@@ -19,7 +20,7 @@ from patchlog.formats import JELLY_PATCH, RDF_PATCH, find_format
 from patchlog.log.contract import PatchFormat
 from patchlog.model import Header, Punctuation
 
-__all__ = ["Sending", "prepared"]
+__all__ = ["Sending", "prepared", "prepared_without_blocking"]
 
 _SMALL_BYTES: Final = 1 << 20
 _OPTIONS: Final = stored_options()
@@ -29,16 +30,14 @@ _OPTIONS: Final = stored_options()
 class Sending:
     """The body of an append. `is_repeatable` says that sending it twice appends it once."""
 
-    content: bytes | Iterable[bytes]
+    content: bytes | Iterable[bytes] | AsyncIterable[bytes]
     media_type: str
     is_repeatable: bool
 
 
 def prepared(chunks: Iterable[bytes], format: PatchFormat) -> Sending:
     """The body for chunks of patches. Raises UsageError for what is no format of patches."""
-    if format not in ("jelly-patch", "rdf-patch"):
-        raise UsageError(f"{format!r} is not a format of patches; there are jelly-patch and rdf-patch")
-    media_type = find_format(format, (JELLY_PATCH, RDF_PATCH)).media_types[0]
+    media_type = _media_type(format)
     iterator = iter(chunks)
     begin: list[bytes] = []
     size = 0
@@ -52,6 +51,35 @@ def prepared(chunks: Iterable[bytes], format: PatchFormat) -> Sending:
     if iterator is chunks:
         return Sending(chain(begin, iterator), media_type, is_repeatable=False)
     return Sending(chunks, media_type, is_repeatable=_begins_with_id(b"".join(begin), format))
+
+
+async def prepared_without_blocking(chunks: Iterable[bytes] | AsyncIterable[bytes], format: PatchFormat) -> Sending:
+    """The same for programs that do not block. Chunks that come asynchronously can be taken once."""
+    if not isinstance(chunks, AsyncIterable):
+        return await asyncio.to_thread(prepared, chunks, format)
+    media_type = _media_type(format)
+    iterator = aiter(chunks)
+    begin: list[bytes] = []
+    size = 0
+    async for chunk in iterator:
+        begin.append(chunk)
+        size += len(chunk)
+        if size > _SMALL_BYTES:
+            return Sending(_chained(begin, iterator), media_type, is_repeatable=False)
+    return await asyncio.to_thread(_small, b"".join(begin), format, media_type)
+
+
+async def _chained(begin: Iterable[bytes], rest: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+    for chunk in begin:
+        yield chunk
+    async for chunk in rest:
+        yield chunk
+
+
+def _media_type(format: PatchFormat) -> str:
+    if format not in ("jelly-patch", "rdf-patch"):
+        raise UsageError(f"{format!r} is not a format of patches; there are jelly-patch and rdf-patch")
+    return find_format(format, (JELLY_PATCH, RDF_PATCH)).media_types[0]
 
 
 def _small(data: bytes, format: PatchFormat, media_type: str) -> Sending:

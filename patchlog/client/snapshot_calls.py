@@ -9,13 +9,13 @@ from typing import Any, Final
 import httpx
 
 from patchlog.client.exchange import Exchange, Pause, Request, asked
-from patchlog.errors import SnapshotNotFound, SnapshotRefused, UsageError
+from patchlog.errors import SnapshotNotFound, SnapshotRefused, StorageError, UsageError
 from patchlog.formats import JELLY, NQUADS
 from patchlog.log.contract import SnapshotFormat
 from patchlog.log.documents import read_build, read_snapshot
 from patchlog.log.records import Snapshot, SnapshotBuild
 
-__all__ = ["SnapshotCalls", "bytes_before"]
+__all__ = ["SnapshotCalls", "bytes_before", "check_complete"]
 
 _MEDIA_TYPES: Final = {"jelly": JELLY.media_types[0], "nquads": NQUADS.media_types[0]}
 _JSON: Final = {"Accept": "application/json"}
@@ -101,3 +101,9 @@ class SnapshotCalls:
 def bytes_before(place: int, response: httpx.Response) -> int:
     """How many bytes of the answer come before a place: not all servers know of ranges."""
     return place if response.status_code == HTTPStatus.OK else 0
+
+
+def check_complete(snapshot: Snapshot, place: int) -> None:
+    """Raise StorageError where an answer has ended before the snapshot."""
+    if place < snapshot.bytes:
+        raise StorageError("the answer of the service ends inside the snapshot", is_transient=True)

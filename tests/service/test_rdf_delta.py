@@ -377,6 +377,19 @@ def test_renamed_data_source_has_its_patches_and_a_new_id(delta):
     assert delta.asked("describe_log", datasource=renamed)["latest"] == f"id:{first}"
 
 
+def test_initial_data_is_the_newest_snapshot(delta):
+    name, id = delta.create()
+    delta.append(name, patch(new_id(), None, 'TX .\nA <http://e/s> <http://e/p> "1" <http://e/g> .\nTC .\n'))
+    assert delta.client.get(f"{BASE}/init-data?datasource={id}").status_code == 404
+    delta.client.post(f"/logs/{name}/snapshots?wait=10").raise_for_status()
+
+    data = delta.client.get(f"{BASE}/init-data?datasource={id}")
+
+    assert data.headers["Content-Type"].startswith("application/n-quads")
+    assert data.headers["Patchlog-Version"] == "1"
+    assert data.text == '<http://e/s> <http://e/p> "1" <http://e/g> .\n'
+
+
 def test_lock_is_held_by_one(delta):
     _, id = delta.create()
 

@@ -19,9 +19,9 @@ from api.outgoing import PIECES_BYTES, Piece
 from api.parameters import MOST_VERSION, StreamType
 from api.routes.append import APPENDED, answer_appended
 from api.service import service_of
+from patchlog.log.blame import blame, term_of
 from patchlog.log.contract import PatchLog
 from patchlog.log.diff import diff, encoded
-from patchlog.log.history import blame, term_of
 from patchlog.log.records import EMPTY_HEAD
 from patchlog.log.revert import revert
 

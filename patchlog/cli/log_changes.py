@@ -17,10 +17,10 @@ from patchlog.codec.patch_ids import parse_patch_id
 from patchlog.engine import CanonicalPatchEncoder, RdfPatchWriter
 from patchlog.errors import UsageError
 from patchlog.formats import JELLY_PATCH, RDF_PATCH, choose_format
+from patchlog.log.blame import LastChange, term_of
+from patchlog.log.blame import blame as blame_of
 from patchlog.log.diff import diff as diff_of
 from patchlog.log.documents import appended_document
-from patchlog.log.history import LastChange, term_of
-from patchlog.log.history import blame as blame_of
 from patchlog.log.records import ANY_HEAD
 from patchlog.log.revert import revert as revert_of
 from patchlog.pipes import batches

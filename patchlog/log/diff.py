@@ -9,7 +9,7 @@ from patchlog.effect import Effect, effect, invert
 from patchlog.engine import CanonicalPatchEncoder
 from patchlog.log.contract import PatchLog
 from patchlog.log.diff_parts import OPERATIONS_IN_MEMORY, effects
-from patchlog.log.history import check_version, operations_between
+from patchlog.log.history import check_version, operations_between, state_at
 from patchlog.log.records import LogOptions
 from patchlog.model import Operation, TransactionCommit, TransactionStart
 from patchlog.pipes import batches
@@ -46,7 +46,7 @@ def taken_back(
 ) -> Generator[tuple[Effect, ...], None, None]:
     """Yield in parts what leads back to an earlier version, each with the effects of others on what it is about."""
     between = operations_between(log, from_version, to_version)
-    before = operations_between(log, 0, from_version)
+    before = state_at(log, from_version)
     with closing(effects(between, [before, *others], in_memory=in_memory)) as parts:
         for change, state, *rest in parts:
             namespaces = {key: iri for key, iri in state.namespaces.items() if iri is not None}

@@ -1,46 +1,34 @@
-"""The history of a log: the operations of its patches, and who changed what."""
+"""The history of a log, as operations: of its patches, and of what was there at a version."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
 from patchlog.codec.options import Limits
-from patchlog.codec.patch_ids import PatchId
-from patchlog.effect import effect
-from patchlog.engine import PatchDecoder
+from patchlog.engine import PatchDecoder, RdfDecoder
 from patchlog.errors import UsageError
 from patchlog.log.contract import PatchLog
-from patchlog.log.diff_parts import Change, dealt
-from patchlog.log.documents import Document
-from patchlog.log.records import LoggedPatch
-from patchlog.model import DEFAULT_GRAPH, Add, Delete, Header, Operation, Quad, Term
-from patchlog.text.terms import iri_term, parse_term
+from patchlog.log.records import LoggedPatch, Snapshot
+from patchlog.log.snapshots.reading import namespaces_of
+from patchlog.model import Add, Header, NamespaceAdd, Operation, Term, as_quad
+from patchlog.pipes import drain
 
-__all__ = ["STORED_LIMITS", "LastChange", "blame", "check_version", "headers_of", "operations_between", "term_of"]
+__all__ = [
+    "check_version",
+    "headers_of",
+    "operations_between",
+    "operations_of",
+    "snapshot_operations",
+    "snapshots_of",
+    "state_at",
+]
 
-STORED_LIMITS: Final = Limits(max_frame_bytes=1 << 30, max_decoded_frame_bytes=1 << 40)
+_STORED_LIMITS: Final = Limits(max_frame_bytes=1 << 30, max_decoded_frame_bytes=1 << 40)
 """What is stored was held to the limits of its upload."""
 
 _OF_THE_LOG: Final = frozenset({"id", "prev"})
-
-
-@dataclass(frozen=True, slots=True)
-class LastChange:
-    """A quad that is there, and the patch that put it there."""
-
-    quad: Quad
-    version: int
-    id: PatchId
-    time: str
-    headers: dict[str, Term]
-    """What the patch says of itself: who, when, why."""
-
-    def document(self) -> Document:
-        """The same as JSON."""
-        quad = dict(zip(("subject", "predicate", "object", "graph"), self.quad, strict=True))
-        return quad | {"version": self.version, "id": self.id, "time": self.time, "headers": self.headers}
 
 
 def operations_between(log: PatchLog, after: int, until: int) -> Iterator[Operation]:
@@ -48,7 +36,7 @@ def operations_between(log: PatchLog, after: int, until: int) -> Iterator[Operat
 
     Raises PositionGone at once where a patch was truncated away.
     """
-    return _operations(log.read(after, until=until)) if after < until else iter(())
+    return operations_of(log.read(after, until=until)) if after < until else iter(())
 
 
 def check_version(log: PatchLog, version: int) -> None:
@@ -58,65 +46,55 @@ def check_version(log: PatchLog, version: int) -> None:
         raise UsageError(f"the log {log.name!r} has no version {version}; its head is {head}")
 
 
+def state_at(log: PatchLog, version: int) -> Iterator[Operation]:
+    """The operations that make what was there at a version: the newest snapshot until then, and the patches since.
+
+    Raises PositionGone at once where it cannot be known any more.
+    """
+    base = max((one for one in snapshots_of(log) if one.version <= version), key=_version_of, default=None)
+    if base is None:
+        return operations_between(log, 0, version)
+    since = operations_between(log, base.version, version)
+    return chain(snapshot_operations(log, base), since)
+
+
+def snapshots_of(log: PatchLog) -> list[Snapshot]:
+    """The snapshots of a log, if it is one that can have any."""
+    try:
+        return log.snapshots.list()
+    except UsageError:
+        return []
+
+
+def snapshot_operations(log: PatchLog, snapshot: Snapshot) -> Iterator[Operation]:
+    """What a snapshot holds, as operations that add it."""
+    namespaces, chunks = namespaces_of(log.snapshots.read(snapshot.version))
+    for (graph, name), iri in namespaces.items():
+        yield NamespaceAdd(name, iri, graph)
+    for frame in drain(RdfDecoder(limits=_STORED_LIMITS), chunks):
+        for statement in frame.statements:
+            yield Add(*as_quad(statement))
+
+
 def headers_of(logged: LoggedPatch) -> dict[str, Term]:
     """The headers that a patch begins with, without those of the log: id and prev. Of several of a key the last."""
     headers: dict[str, Term] = {}
-    for operation in _noting(headers, _operations([logged])):
+    for operation in operations_of([logged], headers):
         if not isinstance(operation, Header):
             break
     return headers
 
 
-def blame(log: PatchLog, subject: Term, predicate: Term | None = None, graph: Term | None = None) -> list[LastChange]:
-    """Say of each quad of a subject that is there which patch put it there, as the last.
-
-    Adding what was there already is no change. All patches are read; what is held is the quads of the subject.
-    """
-
-    def is_wanted(change: Change) -> bool | None:
-        is_it = (
-            isinstance(change, Add | Delete)
-            and change.subject == subject
-            and (predicate is None or change.predicate == predicate)
-            and (graph is None or (change.graph or DEFAULT_GRAPH) == graph)
-        )
-        return is_it or None
-
-    last: dict[Quad, LastChange] = {}
-    for logged in log.read():
-        headers: dict[str, Term] = {}
-        operations = _noting(headers, _operations([logged]))
-        change = effect(operation for _, operation in dealt(operations, is_wanted))
-        for quad in change.deletes:
-            last.pop(quad, None)
-        for quad in change.adds - last.keys():
-            record = logged.record
-            last[quad] = LastChange(quad, record.version, record.id, record.time, headers)
-    return sorted(last.values(), key=lambda change: (change.version, change.quad))
-
-
-def term_of(text: str) -> Term:
-    """The term that a person has named: as in N-Triples, or an IRI without its brackets. Raises InvalidTerm."""
-    if text and not text.startswith(("<", "_:", '"')):
-        text = iri_term(text)
-    if text:
-        parse_term(text)
-    return text
-
-
-def _noting(headers: dict[str, Term], operations: Iterable[Operation]) -> Iterator[Operation]:
-    for operation in operations:
-        if isinstance(operation, Header) and operation.key not in _OF_THE_LOG:
-            headers[operation.key] = operation.value
-        yield operation
-
-
-def _operations(patches: Iterable[LoggedPatch]) -> Iterator[Operation]:
-    decoder = PatchDecoder(limits=STORED_LIMITS)
-    has_begun = False
+def operations_of(patches: Iterable[LoggedPatch], headers: dict[str, Term] | None = None) -> Iterator[Operation]:
+    """The operations of patches. Their headers, without those of the log, are noted on the way."""
+    decoder = PatchDecoder(limits=_STORED_LIMITS)
     for logged in patches:
-        has_begun = True
         for chunk in logged.chunks:
-            yield from decoder.feed(chunk)
-    if has_begun:
-        yield from decoder.finish()
+            for operation in decoder.feed(chunk):
+                if headers is not None and isinstance(operation, Header) and operation.key not in _OF_THE_LOG:
+                    headers[operation.key] = operation.value
+                yield operation
+
+
+def _version_of(snapshot: Snapshot) -> int:
+    return snapshot.version

@@ -257,6 +257,21 @@ def test_revert_among_writers_is_done_once_and_whole(log, operations):
     assert present(log, operations) == ("xyz" if answer.status_code == 201 else "abxyz")
 
 
+def test_changes_that_were_truncated_away_are_gone(changed, operations):
+    changed.client.post(f"{changed.path}/snapshots", json={"version": 2}, params={"wait": "20"})
+    assert changed.client.post(f"{changed.path}/truncate", json={"before": 3}).status_code == 200
+
+    gone = [changed.get("/diff?from=1&to=3"), changed.client.post(f"{changed.path}/revert", json={"version": 1})]
+    back = changed.get("/diff?from=3&to=2")
+    found = changed.get("/history", params={"subject": "http://example.org/b"}).json()["quads"]
+
+    for answer in gone:
+        assert answer.status_code == 410
+        assert answer.headers["link"] == f'<{changed.path}/snapshots/latest>; rel="alternate"'
+    assert names(effect(operations(back.content)).deletes) == "d"
+    assert [(quad["version"], quad["from_snapshot"]) for quad in found] == [(2, True)]
+
+
 # Who changed what
 
 
@@ -274,6 +289,7 @@ def test_history_says_by_which_patch_each_quad_came(changed):
             "id": patch["id"],
             "time": patch["time"],
             "headers": {"who": '"Ada"'},
+            "from_snapshot": False,
         }
     ]
 

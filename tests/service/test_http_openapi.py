@@ -1,6 +1,7 @@
 """The OpenAPI document is true: answers are as it says, and nothing that is sent makes the service fail."""
 
 import re
+from pathlib import Path
 
 import pytest
 import schemathesis
@@ -79,3 +80,17 @@ def test_document_names_every_status_that_is_refused():
 @pytest.mark.parametrize("path", ["/openapi.json", "/docs"])
 def test_document_is_served(sqlite_service, path):
     assert sqlite_service.client.get(path).status_code == 200
+
+
+def test_page_names_every_request():
+    page = (Path(__file__).parents[2] / "docs" / "http.md").read_text()
+    rows = [line for line in page.splitlines() if line.startswith("|") and "/" in line]
+
+    missing = [
+        f"{method.upper()} {path}"
+        for path, operations in SCHEMA.raw_schema["paths"].items()
+        for method in operations
+        if not any(method.upper() in row and re.search(rf"{re.escape(path)}(?![/\w])", row) for row in rows)
+    ]
+
+    assert missing == []

@@ -5,10 +5,10 @@ import random
 import pytest
 
 from patchlog.effect import Effect, apply_effect, effect
-from patchlog.errors import HeadMismatch, PatchAlreadyExists, RevertConflict, UsageError
+from patchlog.errors import HeadMismatch, PatchAlreadyExists, PositionGone, RevertConflict, UsageError
+from patchlog.log.blame import blame
 from patchlog.log.diff import diff, encoded
 from patchlog.log.diff_parts import effects
-from patchlog.log.history import blame
 from patchlog.log.memory import MemoryLogStore
 from patchlog.log.records import LogOptions
 from patchlog.log.revert import revert
@@ -266,3 +266,57 @@ def test_blame_names_the_last_change_of_each_quad_that_is_there(log):
 
 def test_blame_of_nothing_is_empty(log):
     assert blame(log, "<http://example.org/s>") == []
+
+
+# Where patches are gone
+
+
+@pytest.fixture
+def truncated(log):
+    """Versions 1 to 4, of which 1 and 2 are gone; a snapshot at 2 stands for them."""
+    append(log, Add(*quad(1)), Add(*quad(2)), NamespaceAdd("a", "<http://example.org/1>", ""))
+    append(log, Add(*quad(3)), NamespaceAdd("b", "<http://example.org/2>", "<http://example.org/g>"))
+    append(log, Add(*quad(1)), Delete(*quad(2)), Add(*quad(4)), NamespaceDelete("b", None, "<http://example.org/g>"))
+    append(log, Add(*quad(5)))
+    log.snapshots.build(2)
+    log.truncate_before(3)
+    return log
+
+
+def test_patches_are_taken_back_from_a_snapshot_on(truncated):
+    back = [
+        Delete(*quad(4)),
+        Add(*quad(2)),
+        NamespaceAdd("b", "<http://example.org/2>", "<http://example.org/g>"),
+    ]
+
+    assert set(diff(truncated, 3, 2)) == {TX, *back, TC}
+    revert(truncated, 2, 3)
+
+    assert set(diff(truncated, 4, 5)) == {TX, *back, TC}
+
+
+@pytest.mark.parametrize("versions", [(0, 3), (1, 4), (2, 0), (4, 1)])
+def test_change_that_is_gone_is_not_made_up(truncated, versions):
+    with pytest.raises(PositionGone):
+        list(diff(truncated, *versions))
+
+
+def test_blame_goes_back_to_the_snapshot(truncated):
+    subjects = [blame(truncated, quad(i)[0]) for i in (1, 2, 4)]
+
+    assert [[(change.version, change.from_snapshot) for change in changes] for changes in subjects] == [
+        [(2, True)],
+        [],
+        [(3, False)],
+    ]
+
+
+def test_log_may_have_begun_with_a_dataset(log):
+    log.snapshots.put(0, [f"{' '.join(quad(1)[:3])} .\n".encode()], "nquads")
+    append(log, Add(*quad(1)), Add(*quad(2)))
+
+    revert(log, 0, 1)
+
+    assert set(diff(log, 1, 2)) == {TX, Delete(*quad(2)), TC}
+    assert [(change.version, change.from_snapshot) for change in blame(log, quad(1)[0])] == [(0, True)]

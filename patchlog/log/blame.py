@@ -1,0 +1,95 @@
+"""Who changed what: by which patch each quad came that is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from patchlog.codec.patch_ids import PatchId
+from patchlog.effect import Effect, effect
+from patchlog.log.contract import PatchLog
+from patchlog.log.diff_parts import Change, dealt
+from patchlog.log.documents import Document
+from patchlog.log.history import operations_of, snapshot_operations, snapshots_of
+from patchlog.log.records import Snapshot
+from patchlog.model import DEFAULT_GRAPH, Add, Delete, Operation, Quad, Term
+from patchlog.text.terms import iri_term, parse_term
+
+__all__ = ["LastChange", "blame", "term_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class LastChange:
+    """A quad that is there, and the patch that put it there."""
+
+    quad: Quad
+    version: int
+    id: PatchId | None
+    time: str
+    headers: dict[str, Term]
+    """What the patch says of itself: who, when, why."""
+    from_snapshot: bool = False
+    """It was there in the snapshot at this version; the patch that put it there is gone."""
+
+    def document(self) -> Document:
+        """The same as JSON."""
+        quad = dict(zip(("subject", "predicate", "object", "graph"), self.quad, strict=True))
+        return quad | {
+            "version": self.version,
+            "id": self.id,
+            "time": self.time,
+            "headers": self.headers,
+            "from_snapshot": self.from_snapshot,
+        }
+
+
+def blame(log: PatchLog, subject: Term, predicate: Term | None = None, graph: Term | None = None) -> list[LastChange]:
+    """Say of each quad of a subject that is there which patch put it there, as the last.
+
+    Adding what was there already is no change. All patches that are kept are read, and the snapshot that stands for
+    those that are not; what is held is the quads of the subject. Raises PositionGone where there is no such snapshot.
+    """
+
+    def is_wanted(change: Change) -> bool | None:
+        is_it = (
+            isinstance(change, Add | Delete)
+            and change.subject == subject
+            and (predicate is None or change.predicate == predicate)
+            and (graph is None or (change.graph or DEFAULT_GRAPH) == graph)
+        )
+        return is_it or None
+
+    def wanted(operations: Iterable[Operation]) -> Effect:
+        return effect(operation for _, operation in dealt(operations, is_wanted))
+
+    last: dict[Quad, LastChange] = {}
+    base = _base(log)
+    if base is not None:
+        for quad in wanted(snapshot_operations(log, base)).adds:
+            last[quad] = LastChange(quad, base.version, base.id, base.created, {}, from_snapshot=True)
+    for logged in log.read(0 if base is None else base.version):
+        headers: dict[str, Term] = {}
+        change = wanted(operations_of([logged], headers))
+        for quad in change.deletes:
+            last.pop(quad, None)
+        for quad in change.adds - last.keys():
+            record = logged.record
+            last[quad] = LastChange(quad, record.version, record.id, record.time, headers)
+    return sorted(last.values(), key=lambda change: (change.version, change.quad))
+
+
+def term_of(text: str) -> Term:
+    """The term that a person has named: as in N-Triples, or an IRI without its brackets. Raises InvalidTerm."""
+    if text and not text.startswith(("<", "_:", '"')):
+        text = iri_term(text)
+    if text:
+        parse_term(text)
+    return text
+
+
+def _base(log: PatchLog) -> Snapshot | None:
+    """The snapshot that stands for the patches that are gone; or for what a log was started with, at version 0."""
+    gone = log.describe().first_version - 1
+    standing = [one for one in snapshots_of(log) if one.version >= gone]
+    first = min(standing, key=lambda one: one.version, default=None)
+    return first if gone or (first is not None and first.version == 0) else None

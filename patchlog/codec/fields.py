@@ -146,9 +146,10 @@ def length_field(field: int, value: bytes) -> bytes:
 
 def string_field(field: int, value: str) -> bytes:
     """A string, left out when it is empty."""
-    if not value:
-        return b""
     try:
-        return length_field(field, value.encode())
+        encoded = value.encode()
+    except AttributeError:
+        raise InvalidTerm("a name or a key is not a string") from None
     except UnicodeEncodeError as error:
         raise InvalidTerm(f"{value!r} contains a surrogate, which is not a character") from error
+    return length_field(field, encoded) if encoded else b""

@@ -80,6 +80,8 @@ class OperationWriter:
             case Header(key, value):
                 return _HEADER.row(string_field(1, key) + self._terms.term(value, HEADER_VALUE))
             case NamespaceAdd(name, iri, graph):
+                if iri is None:
+                    raise InvalidTerm("a namespace is added without an IRI")
                 return _NAMESPACE_ADD.row(self._namespace(name, iri, graph))
             case NamespaceDelete(name, maybe_iri, graph):
                 return _NAMESPACE_DELETE.row(self._namespace(name, maybe_iri, graph))

@@ -196,10 +196,10 @@ class TermWriter:
     def _allowed_tag(self, kind: Kind, oneof: Oneof) -> bytes:
         """The tag of the field for a kind of term, where one may stand."""
         if kind == QUOTED_TRIPLE and not self._allows_quoted_triples:
-            raise InvalidTerm("a quoted triple in a stream that does not declare RDF-star")
+            raise InvalidTerm("a quoted triple needs a stream that declares RDF-star")
         if not self._allows_generalized and (oneof.place, kind) in GENERALIZED:
             raise InvalidTerm(
-                f"{GENERALIZED[oneof.place, kind]} as {PLACES[oneof.place]} in a stream that does not declare "
+                f"{GENERALIZED[oneof.place, kind]} as {PLACES[oneof.place]} needs a stream that declares "
                 "generalized statements"
             )
         if kind not in oneof.tags:

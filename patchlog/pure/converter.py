@@ -69,7 +69,9 @@ class Converter(Spendable):
         elif sink in PATCH_SINKS:
             self._pipe = _OperationPipe(reading, writing)
         else:
-            raise UsageError(f"a patch cannot be written as {sink}, which holds statements")
+            raise UsageError(
+                f"{sink} holds statements, and {source} holds changes of them: apply the patch to a dataset instead"
+            )
         self._has_had_input = False
         self._is_in_input = False
 

@@ -13,13 +13,14 @@ from patchlog.errors import UsageError
 from patchlog.model import RdfFrame
 from patchlog.rdflib_hook.collector import paused_collector
 from patchlog.rdflib_hook.terms import RdflibStatement, TermBuilder
+from patchlog.spending import Spendable, spending
 
 __all__ = ["RdflibDecoder"]
 
 _DEFAULT_LIMITS = Limits()
 
 
-class RdflibDecoder:
+class RdflibDecoder(Spendable):
     """Jelly-RDF, N-Quads or N-Triples to tuples of rdflib terms: `patchlog.codec.faces.RdflibDecoderFace`."""
 
     def __init__(
@@ -41,14 +42,17 @@ class RdflibDecoder:
         self._builder = TermBuilder()
         self._namespaces: list[tuple[str, Identifier]] = []
 
+    @spending
     def feed(self, data: bytes, /) -> list[RdflibStatement]:
         """Take some bytes and return the statements of the frames or lines that are complete."""
         return self._build(self._frames.feed(data))
 
+    @spending
     def finish(self) -> list[RdflibStatement]:
         """Say that the input has ended, and return what was waiting for that."""
         return self._build(self._frames.finish())
 
+    @spending
     def take_namespaces(self) -> list[tuple[str, Identifier]]:
         """Take the namespace declarations (name, IRI) that were read since the last call."""
         namespaces, self._namespaces = self._namespaces, []

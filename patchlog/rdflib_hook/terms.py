@@ -29,7 +29,7 @@ from rdflib.term import (
 )
 
 from patchlog.errors import InvalidTerm, UsageError
-from patchlog.model import DEFAULT_GRAPH, XSD_STRING, Statement, Term
+from patchlog.model import DEFAULT_GRAPH, XSD_STRING, Statement, Term, is_statement, not_a_statement
 from patchlog.text.terms import blank_node_term, escape_language, escape_lexical, iri_term, unescape
 
 __all__ = ["LiteralKind", "RdflibStatement", "TermBuilder", "TermFormatter"]
@@ -161,6 +161,8 @@ class TermFormatter:
 
     def statement(self, statement: tuple[Any, ...]) -> Statement:
         """Format the terms of a triple or quad."""
+        if not is_statement(statement):
+            raise not_a_statement(statement)
         term = self.term
         if len(statement) == 3:
             return (term(statement[0]), term(statement[1]), term(statement[2]))

@@ -61,7 +61,7 @@ def _row(operation: Operation) -> str:
         case Delete(subject, predicate, object_, graph):
             return f"D {_written(subject)} {_written(predicate)} {_written(object_)}{_written_graph(graph)}"
         case Header(key, value):
-            return f"H {key if _WORD.fullmatch(key) else literal_term(key)} {_written(value)}"
+            return f"H {_name(key) if _WORD.fullmatch(str(key)) else literal_term(_name(key))} {_written(value)}"
         case TransactionStart():
             return "TX"
         case TransactionCommit():
@@ -69,14 +69,20 @@ def _row(operation: Operation) -> str:
         case TransactionAbort():
             return "TA"
         case NamespaceAdd(name, iri, graph):
-            return f"PA {literal_term(name)} {_written_iri(iri)}{_written_graph(graph)}"
+            return f"PA {literal_term(_name(name))} {_written_iri(iri)}{_written_graph(graph)}"
         case NamespaceDelete(name, _, graph):
             # Jena takes an IRI there for the graph.
-            return f"PD {literal_term(name)}{_written_graph(graph)}"
+            return f"PD {literal_term(_name(name))}{_written_graph(graph)}"
         case Punctuation():
             return "Z"
         case _:
             raise not_an_operation(operation)
+
+
+def _name(text: object) -> str:
+    if not isinstance(text, str):
+        raise InvalidTerm("a name or a key is not a string")
+    return text
 
 
 def _written(term: Term) -> str:

@@ -4,7 +4,7 @@ import pytest
 
 from patchlog.codec.options import Limits, LogicalType, PatchOptions, PhysicalType, RdfOptions
 from patchlog.errors import CodecError, InvalidSyntax, InvalidTerm, PatchLogError, UnsupportedOption, UsageError
-from patchlog.model import Add, Punctuation
+from patchlog.model import Add, Delete, Header, NamespaceAdd, NamespaceDelete, Punctuation
 from patchlog.pure import PatchEncoder, RdfEncoder
 
 TRIPLE = ("<http://a>", "<http://b>", "<http://c>")
@@ -122,6 +122,58 @@ def test_what_is_no_operation_is_refused(encoder, thing):
         encoder.accept(thing)
 
     assert str(raised.value) == f"{thing} is not an operation"
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        Add(None, "<http://b>", "<http://c>"),
+        Add("<http://a>", None, "<http://c>"),
+        Delete("<http://a>", "<http://b>", None),
+        Header("key", None),
+        Header(None, "<http://a>"),
+        NamespaceAdd(None, "<http://a>"),
+        NamespaceAdd("name", None),
+        NamespaceDelete(None),
+    ],
+)
+def test_operation_that_lacks_something_is_refused(encoder, operation):
+    """A writer that has just written another one does not write that one's terms again."""
+    encoder.accept(Add(*TRIPLE))
+    encoder.accept(Header("key", "<http://value>"))
+
+    with pytest.raises(InvalidTerm):
+        encoder.accept(operation)
+
+
+def test_namespace_without_a_name_is_refused(codec):
+    encoder = codec.RdfEncoder(RdfOptions(), namespace_declarations=True)
+
+    with pytest.raises(InvalidTerm, match="a name or a key is not a string"):
+        encoder.namespace(None, "<http://a>")
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda codec: codec.Converter("html", "jelly"),
+        lambda codec: codec.Converter("jelly", "html"),
+        lambda codec: codec.Converter("rdf-patch", "jelly"),
+        lambda codec: codec.Converter("nquads", "jelly", frames=(0, 1)),
+        lambda codec: codec.ArrowDecoder("html"),
+        lambda codec: codec.ArrowEncoder("html"),
+        lambda codec: codec.PatchIntake("nquads", PatchOptions()),
+    ],
+)
+def test_formats_that_cannot_stand_there_are_refused_with_the_same_words(both_codecs, make):
+    def refusal(codec):
+        with pytest.raises(UsageError) as raised:
+            make(codec)
+        return str(raised.value)
+
+    pure, native = map(refusal, both_codecs)
+
+    assert pure == native
 
 
 @pytest.mark.parametrize(

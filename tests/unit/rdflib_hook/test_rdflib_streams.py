@@ -7,7 +7,7 @@ from rdflib.namespace import XSD
 
 from patchlog.codec.options import Limits, LogicalType, PhysicalType, RdfOptions
 from patchlog.engine import RdfDecoder, RdfEncoder
-from patchlog.errors import InvalidTerm, LimitExceeded, MalformedFrame, UsageError
+from patchlog.errors import InvalidSyntax, InvalidTerm, LimitExceeded, MalformedFrame, UsageError
 from patchlog.rdflib_hook import decoder as pure_decoder
 from patchlog.rdflib_hook import encoder as pure_encoder
 from patchlog.rdflib_hook import implementation
@@ -212,3 +212,25 @@ def test_frames_of_the_codec_and_statements_agree(decoder_class, encoder_class):
     decoder = decoder_class("jelly")
 
     assert len(decoder.feed(data) + decoder.finish()) == sum(len(frame.statements) for frame in frames)
+
+
+@pytest.mark.parametrize(
+    "statement", [(), (URIRef("a"),), (URIRef("a"),) * 2, (URIRef("a"),) * 5, [URIRef("a")] * 3, 5]
+)
+def test_what_is_no_statement_is_refused_and_the_encoder_spent(encoder_class, statement):
+    encoder = encoder_class(RdfOptions())
+
+    with pytest.raises(UsageError, match="three or four terms"):
+        encoder.statements([statement])
+    with pytest.raises(UsageError, match="met an error before"):
+        encoder.finish()
+
+
+def test_decoder_that_met_an_error_says_so(decoder_class):
+    decoder = decoder_class("nquads")
+    with pytest.raises(InvalidSyntax):
+        decoder.feed(b"x\n")
+
+    for call in (lambda: decoder.feed(memoryview(b"")), decoder.finish, decoder.take_namespaces):
+        with pytest.raises(UsageError, match="met an error before"):
+            call()

@@ -105,7 +105,11 @@ impl SourceFormat {
             "jelly-patch" => SourceFormat::JellyPatch,
             "nquads" => SourceFormat::NQuads,
             "rdf-patch" => SourceFormat::RdfPatch,
-            _ => return Err(usage_error(format!("the format {name:?} cannot be read"))),
+            _ => {
+                return Err(usage_error(format!(
+                    "unknown source format '{name}'; there are jelly, jelly-patch, nquads, rdf-patch"
+                )));
+            }
         })
     }
 
@@ -328,10 +332,11 @@ macro_rules! with_sink {
                 $use
             }
             other => {
-                return Err(
-                    $crate::fault::usage_error(format!("the format {other:?} cannot be written"))
-                        .into_py($py),
-                );
+                return Err($crate::fault::usage_error(format!(
+                    "unknown sink format '{other}'; there are jelly, jelly-patch, canonical-patch, nquads, \
+                         ntriples, rdf-patch"
+                ))
+                .into_py($py));
             }
         }
     }};

@@ -208,6 +208,20 @@ impl<S: Sink> OperationReader<S> {
         Ok(true)
     }
 
+    /// A term that may not be None: the sink would write the last one of its place again.
+    fn set_needed(
+        &mut self,
+        operation: &Bound<'_, PyAny>,
+        field: &str,
+        place: Place,
+        sink: &mut S,
+    ) -> Result<()> {
+        if self.set(operation, field, place, sink)? {
+            return Ok(());
+        }
+        Err(invalid_term(format!("the {} is not a string", place.word())))
+    }
+
     fn text(operation: &Bound<'_, PyAny>, field: &str) -> Result<String> {
         let text = operation.getattr(PyString::intern(operation.py(), field))?;
         Ok(name_text(&text)?.to_owned())
@@ -222,9 +236,9 @@ impl<S: Sink> OperationReader<S> {
             Action::Delete
         };
         if is(&self.add) || is(&self.delete) {
-            self.set(operation, "subject", Place::Subject, sink)?;
-            self.set(operation, "predicate", Place::Predicate, sink)?;
-            self.set(operation, "object", Place::Object, sink)?;
+            self.set_needed(operation, "subject", Place::Subject, sink)?;
+            self.set_needed(operation, "predicate", Place::Predicate, sink)?;
+            self.set_needed(operation, "object", Place::Object, sink)?;
             let has_graph = self.set(operation, "graph", Place::Graph, sink)?;
             sink.statement(action, has_graph)
         } else if is(&self.namespace_add) || is(&self.namespace_delete) {
@@ -234,7 +248,7 @@ impl<S: Sink> OperationReader<S> {
             sink.namespace(action, &name, has_iri, has_graph)
         } else if is(&self.header) {
             let key = Self::text(operation, "key")?;
-            self.set(operation, "value", Place::Value, sink)?;
+            self.set_needed(operation, "value", Place::Value, sink)?;
             sink.header(&key)
         } else if is(&self.start) {
             sink.transaction(Transaction::Start)

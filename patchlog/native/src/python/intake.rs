@@ -54,7 +54,7 @@ impl PatchIntake {
             Ok(format) if format.is_patch() => format,
             _ => {
                 let reason =
-                    format!("{source:?} is not a format of patches; there are jelly-patch and rdf-patch");
+                    format!("'{source}' is not a format of patches; there are jelly-patch and rdf-patch");
                 return Err(usage_error(reason).into_py(py));
             }
         };

@@ -323,7 +323,7 @@ impl RdflibDecoder {
             Ok(format) if !format.is_patch() => format,
             _ => {
                 let reason =
-                    format!("rdflib statements are read from 'jelly' or 'nquads', not from {source:?}");
+                    format!("rdflib statements are read from 'jelly' or 'nquads', not from '{source}'");
                 return Err(usage_error(reason).into_py(py));
             }
         };

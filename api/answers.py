@@ -87,6 +87,12 @@ class Outgoing:
         return cls.of_pieces(log, cut(patches), count, stream_type, is_alone=is_alone)
 
     @classmethod
+    def of_stored(cls, stored: Iterator[bytes]) -> Self:
+        """Whole patches as they are stored, of which none needs to be told from the next."""
+        pieces = ([Piece(0, data, ends_patch=True)] for data in stored)
+        return cls(next(pieces, []), pieces)
+
+    @classmethod
     def of_pieces(
         cls,
         log: PatchLog,

@@ -138,10 +138,11 @@ def _range_of(service: Service, name: str, after: int, until: int | None, limit:
     head = log.head().version
     end = head if until is None else min(head, until)
     last = end if limit is None else min(end, after + limit)
-    patches = log.read(after, until=last)
     if wanted.is_described:
-        return _Range(last, end, documents=[_described(logged) for logged in patches])
-    return _Range(last, end, Outgoing.of(log, patches, max(0, last - after), wanted.stream_type))
+        return _Range(last, end, documents=[_described(logged) for logged in log.read(after, until=last)])
+    if wanted.stream_type in (None, "punctuated"):
+        return _Range(last, end, Outgoing.of_stored(log.read_stored(after, until=last)))
+    return _Range(last, end, Outgoing.of(log, log.read(after, until=last), max(0, last - after), wanted.stream_type))
 
 
 def _one(

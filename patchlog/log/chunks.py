@@ -7,19 +7,33 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
-from sqlalchemy import and_, select
+from sqlalchemy import and_, bindparam, select
 
 from patchlog.log.database import Database
 from patchlog.log.records import LoggedPatch
 from patchlog.log.rows import AnyRow, record_of
 from patchlog.log.tables import PATCH, PATCH_CHUNK
 
-__all__ = ["StoredBody", "logged_patches"]
+__all__ = ["StoredBody", "StoredPatches", "logged_patches", "stored_patches"]
 
 _MOST_PATCHES: Final = 500
+_MOST_SIZES: Final = 4000
 _MOST_BYTES: Final = 1 << 20
+
+_SIZES: Final = (
+    select(PATCH.c.version, PATCH.c.bytes, PATCH.c.body)
+    .where(PATCH.c.log == bindparam("log"), PATCH.c.version > bindparam("after"), PATCH.c.version <= bindparam("last"))
+    .order_by(PATCH.c.version)
+    .limit(_MOST_SIZES)
+)
+_CHUNKS_OF_BODIES: Final = (
+    select(PATCH_CHUNK.c.bytes)
+    .where(PATCH_CHUNK.c.log == bindparam("log"), PATCH_CHUNK.c.body.between(bindparam("first"), bindparam("last")))
+    .order_by(PATCH_CHUNK.c.body, PATCH_CHUNK.c.number)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +60,47 @@ class StoredBody:
                 return
             number = row.number
             yield row.bytes
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPatches:
+    """Patches one after the other: `size` bytes, if all chunks are there."""
+
+    versions: range
+    size: int
+    chunks: Iterable[bytes]
+
+
+def stored_patches(database: Database, log: int, versions: range) -> Iterator[StoredPatches]:
+    """Yield what is there of these versions, in groups whose bytes may be in memory together; a large patch is alone.
+
+    They end before a group in which a version is missing.
+
+    This is how many small patches are had fast: nothing is made of each.
+    """
+    after, last = versions.start - 1, versions.stop - 1
+    while after < last:
+        with database.reading() as connection:
+            rows = connection.execute(_SIZES, {"log": log, "after": after, "last": last}).all()
+        if not rows:
+            return
+        for group in _grouped(rows):
+            first, end = group[0], group[-1]
+            of_group = range(first.version, end.version + 1)
+            if len(of_group) != len(group):
+                return
+            size = sum(row.bytes for row in group)
+            if first.bytes > _MOST_BYTES:
+                yield StoredPatches(of_group, size, StoredBody(database, log, first.body))
+            elif all(row.body == row.version for row in group):
+                parameters = {"log": log, "first": first.version, "last": end.version}
+                with database.reading() as connection:
+                    chunks = connection.execute(_CHUNKS_OF_BODIES, parameters).scalars().all()
+                yield StoredPatches(of_group, size, chunks)
+            else:
+                bodies = (StoredBody(database, log, row.body) for row in group)
+                yield StoredPatches(of_group, size, chain.from_iterable(bodies))
+        after = rows[-1].version
 
 
 def logged_patches(database: Database, log: int, versions: range) -> Iterator[LoggedPatch]:

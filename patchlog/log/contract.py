@@ -206,6 +206,9 @@ class StagingPatchLog(PatchLog, Protocol):
     def stage(self, format: PatchFormat = "jelly-patch") -> Upload:
         """Begin an upload."""
 
+    def read_stored(self, after: int = 0, *, until: int | None = None) -> Iterator[bytes]:
+        """The bytes of what `read` yields, laid end to end, in pieces for those who pass them on."""
+
     def stage_at_once(self, format: PatchFormat = "jelly-patch") -> Upload | None:
         """Begin an upload as `stage` does, but None where that would mean to wait: ask `stage` then."""
 

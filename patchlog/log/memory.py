@@ -17,6 +17,7 @@ from patchlog.errors import LogAlreadyExists, LogNotFound, PositionGone
 from patchlog.log.consumers import check_truncation, default_truncation
 from patchlog.log.contract import PatchFormat, Upload
 from patchlog.log.memory_consumers import MemoryConsumers
+from patchlog.log.pieces import in_pieces
 from patchlog.log.records import (
     ANY_HEAD,
     EMPTY_HEAD,
@@ -186,6 +187,10 @@ class MemoryPatchLog:
         last = last_version(self.head().version, after, limit, until)
         self._check_kept(after + 1, last)
         return self._read(range(after + 1, last + 1))
+
+    def read_stored(self, after: int = 0, *, until: int | None = None) -> Iterator[bytes]:
+        """The bytes of the patches behind a version."""
+        return in_pieces(chunk for logged in self.read(after, until=until) for chunk in logged.chunks)
 
     def _read(self, versions: range) -> Iterator[LoggedPatch]:
         for version in versions:

@@ -18,11 +18,12 @@ from patchlog.codec.options import Limits
 from patchlog.codec.patch_ids import PatchId, parse_patch_id
 from patchlog.errors import LogAlreadyExists, LogNotFound, PositionGone, StorageError
 from patchlog.log.batch import Batch
-from patchlog.log.chunks import logged_patches
+from patchlog.log.chunks import logged_patches, stored_patches
 from patchlog.log.contract import PatchFormat
 from patchlog.log.database import Database
 from patchlog.log.listener import Listener
 from patchlog.log.migration import check_migrated, migrate
+from patchlog.log.pieces import in_pieces
 from patchlog.log.records import (
     ANY_HEAD,
     EMPTY_HEAD,
@@ -254,11 +255,19 @@ class SqlPatchLog:
 
     def read(self, after: int = 0, *, limit: int | None = None, until: int | None = None) -> Iterator[LoggedPatch]:
         """The patches behind a version."""
+        return self._read(*self._wanted(after, limit, until))
+
+    def read_stored(self, after: int = 0, *, until: int | None = None) -> Iterator[bytes]:
+        """The bytes of the patches behind a version."""
+        return in_pieces(self._read_stored(*self._wanted(after, None, until)))
+
+    def _wanted(self, after: int, limit: int | None, until: int | None) -> tuple[int, range]:
+        """The key of the log, and the versions that a read yields."""
         row = self._store.row(self._name)
         last = last_version(row.head_version, after, limit, until)
         if after < last and after + 1 < row.first_version:
             raise PositionGone(after + 1, row.first_version)
-        return self._read(row.key, range(after + 1, last + 1))
+        return row.key, range(after + 1, last + 1)
 
     def find(self, patch: PatchId | int) -> PatchRecord | None:
         """What is known of a patch by its id or version."""
@@ -335,6 +344,21 @@ class SqlPatchLog:
                 break
             yield LoggedPatch(logged.record, self._complete(logged))
             missing += 1
+        if missing in versions:
+            raise self._not_there(missing)
+
+    def _read_stored(self, log: int, versions: range) -> Iterator[bytes]:
+        missing = versions.start
+        for found in stored_patches(self._store.database, log, versions):
+            if found.versions.start != missing:
+                break
+            left = found.size
+            for chunk in found.chunks:
+                left -= len(chunk)
+                yield chunk
+            if left:
+                raise self._not_there(missing)
+            missing = found.versions.stop
         if missing in versions:
             raise self._not_there(missing)
 

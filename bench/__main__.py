@@ -6,7 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-QUESTIONS = ("rdf_parse", "rdf_write", "patch_codec", "rdflib_terms", "pure")
+QUESTIONS = (
+    *("rdf_parse", "rdf_write", "patch_codec", "rdflib_terms", "pure"),
+    *("log_append", "log_download", "log_large", "log_nanopubs", "service_tails"),
+)
 
 failed = [
     question

@@ -122,8 +122,9 @@ def answer_patches(
     headers: Mapping[str, str],
     *,
     compressible: bool = True,
+    run: Run | None = None,
 ) -> Streamed:
-    """Answer with patches in a form of them."""
+    """Answer with patches in a form of them; `run` reads the rest of them, where that may take long."""
     coding = coding_of_answer(request) if compressible else None
     if coding is not None:
         headers = {**headers, "Content-Encoding": coding}
@@ -131,7 +132,7 @@ def answer_patches(
         outflow = as_text(punctuated=not outgoing.is_alone)
     else:
         outflow = as_stored() if outgoing.stream is None else as_stream_of(*outgoing.stream)
-    content = sent(service.run, outgoing.first, outgoing.rest, outflow, Compressor(coding))
+    content = sent(run or service.run, outgoing.first, outgoing.rest, outflow, Compressor(coding))
     return Streamed(content, form.media_type, headers)
 
 

@@ -21,6 +21,7 @@ from patchlog.log.database import Database
 __all__ = ["Service", "service_of"]
 
 _SNAPSHOTS_AT_ONCE: Final = 2
+_LONG_AT_ONCE: Final = 4
 
 _Result = TypeVar("_Result")
 
@@ -34,6 +35,7 @@ class Service:
         self.metrics: Final = Metrics()
         self._readers = ThreadPoolExecutor(settings.read_threads, "patchlog-read")
         self._appenders = ThreadPoolExecutor(settings.append_threads, "patchlog-append")
+        self._workers = ThreadPoolExecutor(_LONG_AT_ONCE, "patchlog-work")
         self._builders = ThreadPoolExecutor(_SNAPSHOTS_AT_ONCE, "patchlog-snapshot")
         self.access: Final = Access(_database_with_keys(settings, store), self.run)
         self.tails: Final = Tails(store, self.run, settings.poll_seconds)
@@ -48,6 +50,10 @@ class Service:
     def run(self, call: Callable[[], _Result]) -> asyncio.Future[_Result]:
         """Do in a thread what reads the database."""
         return asyncio.get_running_loop().run_in_executor(self._readers, call)
+
+    def work(self, call: Callable[[], _Result]) -> asyncio.Future[_Result]:
+        """Do in a thread what may read a whole log, so that short reads need not wait for it."""
+        return asyncio.get_running_loop().run_in_executor(self._workers, call)
 
     def submit_append(self, call: Callable[[], _Result]) -> Future[_Result]:
         """Do in a thread what takes an upload."""
@@ -71,6 +77,7 @@ class Service:
         """Let go of all."""
         self.stop()
         self._builders.shutdown()
+        self._workers.shutdown(cancel_futures=True)
         self._appenders.shutdown()
         self._readers.shutdown()
 

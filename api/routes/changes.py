@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, Final
 
@@ -18,11 +17,11 @@ from api.negotiation import BODIES_OF_PATCHES, JELLY_PATCHES, PATCH_TEXT, chosen
 from api.outgoing import PIECES_BYTES, Piece
 from api.parameters import MOST_VERSION, StreamType
 from api.routes.append import APPENDED, answer_appended
-from api.service import service_of
+from api.service import Service, service_of
 from patchlog.log.blame import blame, term_of
 from patchlog.log.contract import PatchLog
 from patchlog.log.diff import diff, encoded
-from patchlog.log.records import EMPTY_HEAD
+from patchlog.log.records import EMPTY_HEAD, LoggedPatch
 from patchlog.log.revert import revert
 
 __all__ = ["router"]
@@ -71,10 +70,11 @@ async def diff_versions(
         return Response(status_code=304, headers=headers)
 
     def begin() -> Outgoing:
-        chunks = encoded(diff(patch_log, from_version, to), patch_log.describe().options)
+        patches = diff(_until_stopped(service, log), from_version, to)
+        chunks = encoded(patches, patch_log.describe().options)
         return Outgoing.of_pieces(patch_log, _pieces(to, chunks), 1, stream_type, is_alone=True)
 
-    return answer_patches(service, request, await service.run(begin), form, headers)
+    return answer_patches(service, request, await service.work(begin), form, headers, run=service.work)
 
 
 @router.post(
@@ -101,10 +101,15 @@ async def revert_versions(request: Request, log: str, document: RevertDocument) 
         from_version, to_version = document.range(head)
         _check_there(patch_log, head, to_version)
         return revert(
-            patch_log, from_version, to_version, headers=document.headers, id=document.id, expected_head=expected_head
+            _until_stopped(service, log),
+            from_version,
+            to_version,
+            headers=document.headers,
+            id=document.id,
+            expected_head=expected_head,
         )
 
-    return await answer_appended(service, log, lambda: asyncio.wrap_future(service.submit_append(run)))
+    return await answer_appended(service, log, lambda: service.work(run))
 
 
 @router.get(
@@ -123,8 +128,34 @@ async def history_of_subject(
     """Say of each quad of a subject that is there by which patch it came. Reads the whole log."""
     service = service_of(request)
     wanted = [None if text is None else term_of(text) for text in (predicate, graph)]
-    found = await service.run(lambda: blame(service.log(log), term_of(subject), *wanted))
+    found = await service.work(lambda: blame(_until_stopped(service, log), term_of(subject), *wanted))
     return JSONResponse({"quads": [change.document() for change in found]}, headers={"Cache-Control": "no-cache"})
+
+
+class _UntilStopped:
+    """A log whose patches are not read on once the service stops."""
+
+    def __init__(self, service: Service, log: PatchLog) -> None:
+        self._service = service
+        self._log = log
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._log, name)
+
+    def read(self, after: int = 0, *, limit: int | None = None, until: int | None = None) -> Iterator[LoggedPatch]:
+        patches = self._log.read(after, limit=limit, until=until)
+        return (LoggedPatch(logged.record, self._checked(logged.chunks)) for logged in patches)
+
+    def _checked(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
+        for chunk in chunks:
+            self._service.check_running()
+            yield chunk
+
+
+def _until_stopped(service: Service, name: str) -> PatchLog:
+    log: Any = _UntilStopped(service, service.log(name))
+    patch_log: PatchLog = log
+    return patch_log
 
 
 def _hashes(log: PatchLog, from_version: int, to_version: int | None) -> tuple[int, str]:

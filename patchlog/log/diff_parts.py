@@ -7,8 +7,9 @@ the effect of the whole on these quads: `patchlog.effect` need not know that the
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Collection, Generator, Hashable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import chain, islice
 from tempfile import TemporaryFile
 from typing import Final, Self, TypeAlias, TypeVar
@@ -16,6 +17,7 @@ from zlib import crc32
 
 from patchlog.effect import Effect, NamespaceKey, effect
 from patchlog.engine import RdfPatchReader, RdfPatchWriter
+from patchlog.errors import StorageError, StorageFull
 from patchlog.model import (
     DEFAULT_GRAPH,
     Add,
@@ -31,7 +33,7 @@ from patchlog.model import (
 )
 from patchlog.pipes import drain
 
-__all__ = ["OPERATIONS_IN_MEMORY", "Change", "Key", "dealt", "effects", "key_of", "operations_on"]
+__all__ = ["OPERATIONS_IN_MEMORY", "Change", "Key", "dealt", "effects", "key_of", "operations_on", "temporary_files"]
 
 Change: TypeAlias = Add | Delete | NamespaceAdd | NamespaceDelete
 Key: TypeAlias = Quad | NamespaceKey
@@ -117,16 +119,31 @@ def key_of(change: Change) -> Key:
     return graph, change.name
 
 
+@contextmanager
+def temporary_files() -> Iterator[None]:
+    """Let the errors of temporary files come out as ours. They are in the folder that TMPDIR names."""
+    try:
+        yield
+    except OSError as error:
+        reason = (
+            f"a temporary file could not be written or read ({error.strerror}); TMPDIR says where there is more room"
+        )
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise StorageFull(reason) from error
+        raise StorageError(reason) from error
+
+
 class _Spill:
     """Operations in a file, part by part."""
 
     def __init__(self, operations: Iterable[Operation], depth: int) -> None:
-        self._file = TemporaryFile()  # noqa: SIM115  it is closed with the spill
+        with temporary_files():
+            self._file = TemporaryFile()  # noqa: SIM115  it is closed with the spill
         self._places: list[list[tuple[int, int]]] = [[] for _ in range(_PARTS)]
         try:
             self._write(operations, depth)
         except BaseException:
-            self._file.close()
+            self._close()
             raise
 
     def parts(self) -> list[int]:
@@ -141,7 +158,11 @@ class _Spill:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._file.close()
+        self._close()
+
+    def _close(self) -> None:
+        with suppress(OSError):  # of what was not written, which nobody wants any more
+            self._file.close()
 
     def _write(self, operations: Iterable[Operation], depth: int) -> None:
         writers = [RdfPatchWriter() for _ in range(_PARTS)]
@@ -151,13 +172,16 @@ class _Spill:
                 writers[number].accept(operation)
             for writer, places in zip(writers, self._places, strict=True):
                 if data := writer.take():
-                    places.append((self._file.tell(), len(data)))
-                    self._file.write(data)
+                    with temporary_files():
+                        places.append((self._file.tell(), len(data)))
+                        self._file.write(data)
 
     def _chunks(self, number: int) -> Iterator[bytes]:
         for start, size in self._places[number]:
-            self._file.seek(start)
-            yield self._file.read(size)
+            with temporary_files():
+                self._file.seek(start)
+                data = self._file.read(size)
+            yield data
 
 
 def _part_of(change: Change, depth: int) -> int:

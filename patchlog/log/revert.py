@@ -14,7 +14,7 @@ from patchlog.effect import Effect
 from patchlog.errors import HeadMismatch, RevertConflict, UsageError
 from patchlog.log.contract import PatchLog
 from patchlog.log.diff import encoded, taken_back
-from patchlog.log.diff_parts import OPERATIONS_IN_MEMORY
+from patchlog.log.diff_parts import OPERATIONS_IN_MEMORY, temporary_files
 from patchlog.log.history import check_version, operations_between
 from patchlog.log.records import ANY_HEAD, Appended, ExpectedHead
 from patchlog.model import Header, Operation, Term, TransactionCommit, TransactionStart
@@ -63,7 +63,7 @@ def revert(
         # What was appended under this id before is answered again, whatever was said since.
         is_known = id is not None and log.find(patch_id) is not None
         later = iter(()) if is_known else operations_between(log, to_version, head.version)
-        with SpooledTemporaryFile(CHUNK_BYTES) as file:
+        with temporary_files(), SpooledTemporaryFile(CHUNK_BYTES) as file:
             with closing(taken_back(log, from_version, to_version, later, in_memory=in_memory)) as parts:
                 operations = chain(_headers(patch_id, said), _checked(parts))
                 for data in encoded(operations, options):

@@ -1,6 +1,9 @@
 """What a range of a log has changed, by the rules of `patchlog.effect`, whatever is in memory."""
 
 import random
+import subprocess
+import sys
+import textwrap
 
 import pytest
 
@@ -132,6 +135,29 @@ def test_diff_of_versions_that_are_not_there_is_refused(log, versions):
 
     with pytest.raises(UsageError, match="has no version"):
         diff(log, *versions)
+
+
+def test_full_disk_below_a_large_change_is_told():
+    """A limit on the size of files stands for the disk."""
+    program = """
+        import resource, signal
+        from patchlog.errors import StorageFull
+        from patchlog.log.diff_parts import effects
+        from patchlog.model import Add
+
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+        try:
+            list(effects((Add("<s>", "<p>", f'"{i}"') for i in range(30_000)), in_memory=100))
+        except StorageFull as error:
+            print(error)
+    """
+
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)], check=True, capture_output=True, text=True, timeout=60
+    )
+
+    assert "TMPDIR" in done.stdout
 
 
 # Taking back

@@ -12,6 +12,7 @@ from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Final, Self, TypeAlias
+from weakref import finalize
 
 from patchlog.effect import NamespaceKey
 from patchlog.model import Term
@@ -146,6 +147,7 @@ class _Spill:
 
     def __init__(self, folder: Path | None) -> None:
         self._file: IO[bytes] = TemporaryFile(dir=folder)  # noqa: SIM115  it lives as long as this
+        finalize(self, self._file.close)
         self._places: list[list[tuple[int, int, bool]]] = [[] for _ in range(_PARTS)]
 
     def deal(self, lines: Iterable[Line], level: int, *, is_there: bool) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 
 from patchlog.codec.patch_ids import PatchId
-from patchlog.errors import HeadMismatch, PatchLogError, StorageError
+from patchlog.errors import HeadMismatch, PatchLogError, StorageError, StorageFull
 from patchlog.log.contract import PatchLog
 from patchlog.log.records import Appended
 from patchlog.outbox.queue import Outbox, QueuedPatch
@@ -92,13 +92,20 @@ class OutboxDelivery:
         with self._lock:
             if self._mismatch is not None:
                 raise self._mismatch
+            failure: StorageError | None = None
             if not self.waiting():
                 try:
                     return self._log.append(chunks, format="rdf-patch", expected_head=expected_head)
                 except StorageError as error:
                     if not error.is_transient:
                         raise
-            self._outbox.put(self._key, patch_id, expected_head, b"".join(chunks))
+                    failure = error
+            try:
+                self._outbox.put(self._key, patch_id, expected_head, b"".join(chunks))
+            except StorageFull as full:
+                if failure is None:
+                    raise
+                raise failure from full  # it was sent, and nobody knows whether it has arrived
             self._begin_trying()
             return None
 

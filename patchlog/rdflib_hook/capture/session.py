@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from patchlog.effect import Effect
-from patchlog.errors import ConflictError, HeadMismatch, PatchLogError, StorageError, UsageError
+from patchlog.errors import ConflictError, HeadMismatch, PatchLogError, StorageError, StorageFull, UsageError
 from patchlog.rdflib_hook.capture.journal import ADDED
 from patchlog.rdflib_hook.capture.patch_text import PatchText, header_time
 from patchlog.rdflib_hook.capture.replica import Missed, Replica
@@ -90,6 +90,10 @@ class Session:
         while aborted is not None and not self._append(aborted):
             pass
 
+    def discard(self) -> None:
+        """Take back what is uncommitted, and ask nobody: the log says what is right when it is opened again."""
+        self.undo_to(0, self._declared)
+
     def undo_to(self, mark: int, declared: dict[str, str]) -> None:
         """Take back what is uncommitted behind a mark, and let these namespaces be declared."""
         self._bench.undo_to(mark)
@@ -129,7 +133,8 @@ class Session:
             self.replica.deliver_waiting()
             return False
         except StorageError as error:
-            if error.is_transient and not sent.patch.is_aborted:
+            is_refused = isinstance(error, StorageFull)
+            if error.is_transient and not is_refused and not sent.patch.is_aborted:
                 self._unanswered = sent
             raise
         if not sent.patch.is_aborted:

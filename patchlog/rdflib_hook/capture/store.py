@@ -112,9 +112,8 @@ class CapturedStore(Store):
             try:
                 if commit_pending_transaction or self._batching is not None:
                     self.commit()
-                else:
-                    self.rollback()
             finally:
+                session.discard()
                 self._session = self._connection = self._batching = None
                 connection.close()
                 self._inner.close()

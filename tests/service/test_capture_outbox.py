@@ -1,0 +1,316 @@
+"""Captured datasets whose service goes away and comes back: nothing is lost, doubled, or out of order."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from rdflib import Dataset, Literal, URIRef
+
+from patchlog import capture
+from patchlog.cli import main
+from patchlog.errors import ConflictError, StorageError, StorageFull
+from patchlog.outbox import Outbox
+
+HOUSE = Path(__file__).parents[2]
+EX = "http://example.org/"
+A, B, P = (URIRef(EX + name) for name in "abp")
+
+
+@pytest.fixture
+def outbox(tmp_path):
+    return tmp_path / "outbox.db"
+
+
+@pytest.fixture
+def captured(outbox):
+    """Datasets on a log of a service, closed in the end."""
+    opened = []
+
+    def dataset(service, **options):
+        store = capture(log=f"{service.url}/logs/people", **({"outbox": outbox} | options))
+        opened.append(Dataset(store=store))
+        return opened[-1]
+
+    yield dataset
+    for one in opened:
+        one.close()
+
+
+@pytest.fixture
+def numbers():
+    """The numbers that each patch of the log adds, patch by patch."""
+
+    def read(service):
+        dataset = Dataset(store=capture(log=f"{service.url}/logs/people", outbox=False))
+        patches = service.client.get("/logs/people/patches", headers={"Accept": "application/json"}).json()["patches"]
+        found = sorted(int(object_) for object_ in dataset.objects(A, P))
+        dataset.close()
+        return [patch["adds"] for patch in patches], found
+
+    return read
+
+
+def commit(dataset, *values):
+    for value in values:
+        dataset.add((A, P, Literal(value)))
+    dataset.commit()
+
+
+def emptied(outbox):
+    """Wait until nothing waits."""
+    opened = Outbox(outbox)
+    deadline = time.monotonic() + 30
+    while opened.waiting() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    left = opened.waiting()
+    opened.close()
+    return left == []
+
+
+def test_application_goes_on_while_the_service_is_away_and_all_is_delivered_when_it_is_back(
+    start, captured, outbox, numbers
+):
+    service = start()
+    dataset = captured(service)
+    commit(dataset, 1)
+    port, database = service.port, service.database
+    service.end()
+
+    for value in range(2, 7):
+        commit(dataset, value)
+    waiting = Outbox(outbox).waiting()
+    back = start(database, port=port)
+
+    assert len(waiting) == 5
+    assert len(dataset) == 6
+    assert emptied(outbox)
+    assert numbers(back) == ([1] * 6, [1, 2, 3, 4, 5, 6])
+    commit(dataset, 7)
+    assert numbers(back) == ([1] * 7, [1, 2, 3, 4, 5, 6, 7])
+
+
+def test_what_waits_when_the_process_ends_is_delivered_by_the_next_one(start, captured, outbox, numbers):
+    service = start()
+    first = captured(service)
+    commit(first, 1)
+    port, database = service.port, service.database
+    service.end()
+    commit(first, 2)
+    commit(first, 3)
+    first.close()
+
+    back = start(database, port=port)
+    second = captured(back)
+
+    assert sorted(int(value) for value in second.objects(A, P)) == [1, 2, 3]
+    commit(second, 4)
+    assert emptied(outbox)
+    assert numbers(back) == ([1] * 4, [1, 2, 3, 4])
+
+
+PROGRAM = """
+import os, sys
+from rdflib import Dataset, Literal, URIRef
+from patchlog import capture
+dataset = Dataset(store=capture(log=sys.argv[1], outbox=sys.argv[2]))
+print("open", flush=True)
+for line in sys.stdin:
+    dataset.add((URIRef("http://example.org/a"), URIRef("http://example.org/p"), Literal(int(line))))
+    dataset.commit()
+    print("committed", flush=True)
+"""
+
+
+def test_what_was_committed_survives_a_kill_of_the_application_while_the_service_is_away(
+    start, captured, outbox, numbers
+):
+    service = start()
+    port, database = service.port, service.database
+    with subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, f"{service.url}/logs/people", str(outbox)],
+        env=os.environ | {"PYTHONPATH": str(HOUSE)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as program:
+        assert program.stdout.readline() == "open\n"
+        service.end()
+        for value in (1, 2, 3):
+            print(value, file=program.stdin, flush=True)
+            assert program.stdout.readline() == "committed\n"
+        program.send_signal(signal.SIGKILL)
+
+    back = start(database, port=port)
+    commit(captured(back), 4)
+
+    assert emptied(outbox)
+    assert numbers(back) == ([1] * 4, [1, 2, 3, 4])
+
+
+def test_service_that_is_killed_again_and_again_gets_each_patch_once(start, captured, outbox, numbers):
+    service = start()
+    dataset = captured(service)
+    port, database = service.port, service.database
+    for value in range(30):
+        if value % 10 == 5:
+            service.process.kill()
+            service.process.wait()
+        if value % 10 == 8:
+            service = start(database, port=port)
+        commit(dataset, value)
+
+    assert emptied(outbox)
+    assert numbers(service) == ([1] * 30, list(range(30)))
+
+
+def test_what_others_wrote_meanwhile_comes_together_where_it_is_about_other_quads(start, captured, outbox, numbers):
+    service = start()
+    dataset, other = captured(service), captured(service, outbox=False)
+    port, database = service.port, service.database
+    service.end()
+    commit(dataset, 1)
+    commit(dataset, 2)
+    back = start(database, port=port)
+    # Before the outbox gets there, or after: either way both are in the log in the end.
+    other.store.pull()
+    other.add((B, P, Literal("other")))
+    other.commit()
+
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline and Outbox(outbox).waiting():
+        commit(dataset, int(time.monotonic() * 1000))
+        time.sleep(0.2)
+    dataset.store.pull()
+    other.store.pull()
+
+    assert emptied(outbox)
+    assert set(dataset.quads()) == set(other.quads())
+    assert {1, 2} <= set(numbers(back)[1])
+
+
+def test_conflict_with_what_waits_is_named_and_nothing_is_dropped(start, captured, outbox):
+    service = start()
+    dataset, other = captured(service), captured(service, outbox=False)
+    port, database = service.port, service.database
+    commit(dataset, 1)
+    other.store.pull()
+    other.remove((A, P, Literal(1)))
+    other.commit()
+    service.end()
+    dataset.remove((A, P, Literal(1)))
+    dataset.commit()
+    commit(dataset, 2)
+    start(database, port=port)
+
+    def until_it_is_told():
+        for value in range(3, 100):
+            commit(dataset, value)
+            time.sleep(0.2)
+
+    with pytest.raises(ConflictError) as caught:
+        until_it_is_told()
+
+    waiting = Outbox(outbox).waiting()
+    assert caught.value.quads == [(f"<{EX}a>", f"<{EX}p>", '"1"^^<http://www.w3.org/2001/XMLSchema#integer>', "")]
+    assert len(waiting) >= 2
+    assert "the head is" in waiting[0].error
+
+
+def test_full_outbox_refuses_the_commit_and_keeps_the_change(start, captured):
+    service = start()
+    dataset = captured(service, outbox_max_patches=2)
+    service.end()
+    commit(dataset, 1)
+    commit(dataset, 2)
+
+    with pytest.raises(StorageFull, match="stays uncommitted"):
+        commit(dataset, 3)
+
+    assert dataset.store.has_changes
+    assert len(dataset) == 3
+    dataset.rollback()
+    assert len(dataset) == 2
+
+
+def test_without_an_outbox_the_commit_fails_and_keeps_the_change(start, captured):
+    service = start()
+    dataset = captured(service, outbox=False)
+    service.end()
+
+    with pytest.raises(StorageError):
+        commit(dataset, 1)
+
+    assert dataset.store.has_changes
+
+
+def test_command_lists_shows_delivers_and_drops_what_waits(start, captured, outbox, numbers, capsys):
+    service = start()
+    dataset = captured(service)
+    port, database = service.port, service.database
+    service.end()
+    commit(dataset, 1)
+    commit(dataset, 2)
+    commit(dataset, 3)
+    dataset.close()
+    told = []
+
+    def run(*arguments):
+        code = main(["outbox", "--outbox", str(outbox), *arguments])
+        told.append(capsys.readouterr())
+        return code
+
+    assert run("--json") == 0
+    first, _, last = (patch["id"] for patch in json.loads(told[-1].out))
+    assert run() == 0
+    assert f"{service.url}/logs/people  {first}" in told[-1].out
+    assert run("--show", first) == 0
+    assert f"H id <urn:uuid:{first}> ." in told[-1].out
+    assert run("--deliver") == 1
+    assert told[-1].err.startswith("error: ")
+    assert run("--drop", last) == 0
+    assert "TC ." in told[-1].out
+    assert run("--drop", last) == 1
+    start_again = start(database, port=port)
+    assert run("--deliver") == 0
+    assert "2 patches delivered" in told[-1].out
+    assert run() == 0
+    assert "nothing waits" in told[-1].out
+    assert numbers(start_again) == ([1, 1], [1, 2])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["--deliver", "--show", "x"], 2),
+        (["--on-top"], 2),
+        (["--outbox", "nowhere.db"], 1),
+        (["--show", "x"], 1),
+    ],
+)
+def test_misused_command_says_so_in_a_line(arguments, code, capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("PATCHLOG_OUTBOX", str(tmp_path / "outbox.db"))
+
+    assert main(["outbox", *arguments]) == code
+    assert capsys.readouterr().err.startswith("error: ")
+
+
+def test_command_delivers_on_top_of_others_where_it_is_told_to(start, captured, outbox, numbers, capsys):
+    service = start()
+    dataset, other = captured(service), captured(service, outbox=False)
+    port, database = service.port, service.database
+    commit(other, 7)
+    service.end()
+    commit(dataset, 1)
+    dataset.close()
+    back = start(database, port=port)
+
+    assert main(["outbox", "--outbox", str(outbox), "--deliver"]) == 1
+    assert main(["outbox", "--outbox", str(outbox), "--deliver", "--on-top"]) == 0
+
+    assert "1 patch delivered" in capsys.readouterr().out
+    assert numbers(back) == ([1, 1], [1, 7])

@@ -125,9 +125,8 @@ def main() -> None:
             words += ["--quads", str(options.quads), "--memory-mib", str(options.memory_mib)]
             told = json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
             rate = told["quads"] / told["seconds"]
-            print(
-                f"{step:12} {told['seconds']:7.2f} s  {rate:12,.0f} quads/s  {told['peak_mib']:6} MiB   {run.__doc__}"
-            )
+            times = f"{told['seconds']:7.2f} s, {told['cpu']:6.2f} s of CPU"
+            print(f"{step:12} {times}  {rate:10,.0f} quads/s  {told['peak_mib']:4} MiB   {run.__doc__}")
 
 
 if __name__ == "__main__":

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from typing import Final, Protocol, TypeAlias, TypeVar
 
 from patchlog.codec.options import Limits
 from patchlog.effect import Effect, NamespaceKey, apply_effect
-from patchlog.errors import InvalidTerm, PatchLogError, SnapshotNotFound, SnapshotRefused, StorageError, UsageError
+from patchlog.errors import (
+    CodecError,
+    InvalidTerm,
+    PatchLogError,
+    SnapshotNotFound,
+    SnapshotRefused,
+    StorageError,
+    UsageError,
+)
 from patchlog.log.contract import SnapshotFormat
 from patchlog.log.records import LoggedPatch, LogOptions, Snapshot, SnapshotBuild
-from patchlog.log.snapshots.changes import MEMORY_BYTES, QuadChanges, Spilling, resolved
+from patchlog.log.snapshots.changes import MEMORY_BYTES, Line, QuadChanges, Spilling, resolved
 from patchlog.log.snapshots.files import Files
 from patchlog.log.snapshots.index import Begun, Filed, SnapshotIndex
 from patchlog.log.snapshots.reading import changes_of, namespaces_of, quads_of
@@ -23,6 +31,7 @@ from patchlog.model import Term
 __all__ = ["LocalSnapshots"]
 
 Check: TypeAlias = Callable[[], object]
+_Lines: TypeAlias = list[Line]
 _Item = TypeVar("_Item")
 
 _CHUNK_BYTES: Final = 256 << 10
@@ -155,17 +164,16 @@ class LocalSnapshots:
             return self._written_as(begun.options, begun, changes, keep)
 
     def _written_as(self, options: LogOptions, begun: Begun, changes: QuadChanges, keep: _Keep) -> Written:
-        base = iter(()) if begun.base is None else self._sound_chunks(begun.base)
-        namespaces, chunks = namespaces_of(base)
+        namespaces, base = ({}, iter(())) if begun.base is None else self._dataset(begun.base)
         apply_effect(set(), namespaces, Effect(namespaces=changes.namespaces))
-        quads = resolved(quads_of(chunks), changes, self._spilling)
+        quads = resolved(base, changes, self._spilling)
         with self._files.create(begun.location) as write:
             return write_snapshot(keep.through(quads), namespaces, options, write)
 
     def _checked(self, snapshot: Snapshot, chunks: Iterable[bytes], format: SnapshotFormat) -> Snapshot:
         """The snapshot that is there, where what was sent has its quads and no others."""
         taken = self._taken(chunks, format, _go_on)
-        mine = quads_of(self._sound_chunks(self._filed(snapshot.version)))
+        _, mine = self._dataset(self._filed(snapshot.version))
         both = sum(map(len, resolved(mine, taken, self._spilling)))
         sent = sum(map(len, resolved((), taken, self._spilling)))
         if not both == sent == snapshot.quads:
@@ -191,14 +199,37 @@ class LocalSnapshots:
             while chunk := file.read(_CHUNK_BYTES):
                 yield chunk
 
+    def _dataset(self, filed: Filed) -> tuple[dict[NamespaceKey, Term], Iterator[_Lines]]:
+        """The namespaces and the quads of a snapshot. Raises StorageError where they are not those that were stored."""
+        with _damage_told(filed):
+            namespaces, chunks = namespaces_of(self._sound_chunks(filed))
+        return namespaces, _quads(filed, chunks)
+
     def _sound_chunks(self, filed: Filed) -> Iterator[bytes]:
-        """The bytes, with an error behind them where they are not those that were stored."""
         digest = sha256()
         for chunk in self._chunks(filed):
             digest.update(chunk)
             yield chunk
         if digest.digest() != filed.snapshot.sha256:
-            raise StorageError(f"the file of the snapshot at version {filed.snapshot.version} is damaged: delete it")
+            raise _damaged(filed)
+
+
+def _quads(filed: Filed, chunks: Iterable[bytes]) -> Iterator[_Lines]:
+    with _damage_told(filed):
+        yield from quads_of(chunks)
+
+
+@contextmanager
+def _damage_told(filed: Filed) -> Iterator[None]:
+    """What the codec complains of in a file of ours is no fault of who asks."""
+    try:
+        yield
+    except CodecError as error:
+        raise _damaged(filed) from error
+
+
+def _damaged(filed: Filed) -> StorageError:
+    return StorageError(f"the file of the snapshot at version {filed.snapshot.version} is damaged: delete it")
 
 
 class _Keep:

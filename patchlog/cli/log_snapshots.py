@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 import click
 
@@ -11,7 +12,7 @@ from patchlog.cli.checks import counted
 from patchlog.cli.files import STANDARD, file_name, reading, writing
 from patchlog.cli.options import FormatType, common, input_file, output
 from patchlog.cli.outcome import Session, about
-from patchlog.cli.places import Wanted, log_name, place_options, wanted_place
+from patchlog.cli.places import Wanted, log_name, place_options, reading_log, wanted_place
 from patchlog.cli.tellings import as_json, json_line
 from patchlog.engine import Converter, RdfDecoder
 from patchlog.errors import CodecError, SnapshotNotFound, UsageError
@@ -19,9 +20,11 @@ from patchlog.formats import JELLY, JELLY_TEXT, NQUADS, NTRIPLES, RDF_FORMATS, T
 from patchlog.log.contract import SnapshotFormat, Snapshots
 from patchlog.log.documents import snapshot_document
 from patchlog.log.records import Snapshot
+from patchlog.log.snapshots.passing import passing_snapshots
 from patchlog.log.snapshots.reading import STORED_LIMITS
 from patchlog.log.snapshots.writing import jelly_of
 from patchlog.pipes import drain
+from patchlog.places import Place
 from patchlog.syntaxes import read_syntax, write_syntax
 
 __all__ = ["build", "get", "list_snapshots", "put"]
@@ -81,12 +84,10 @@ def list_snapshots(session: Session, *, wanted: Wanted, as_json: bool) -> None:
 )
 @common
 def get(session: Session, *, wanted: Wanted, to: str, version: str, out_format: str | None) -> None:
-    """Write a snapshot of a log. In Jelly-RDF it is a copy of what is stored."""
+    """Write a snapshot of a log. In Jelly-RDF it is a copy of what is stored; of a file it is made on the spot."""
     is_shown = to == STANDARD and sys.stdout is not None and sys.stdout.isatty()
     chosen = choose_format(out_format, file_name(to), _GOT, default=NQUADS if is_shown else JELLY)
-    place = wanted_place(wanted)
-    with place.store() as store:
-        snapshots = store.log(log_name(place)).snapshots
+    with _readable(wanted_place(wanted), session, version) as snapshots:
         chunks = snapshots.read(_version_of(snapshots, version))
         with writing(to, session, is_text=chosen is not JELLY) as write:
             if chosen is TRIG:
@@ -129,6 +130,18 @@ def put(session: Session, *, path: str, wanted: Wanted, version: int, in_format:
     _tell(session, snapshot, as_json=as_json)
 
 
+@contextmanager
+def _readable(place: Place, session: Session, version: str) -> Iterator[Snapshots]:
+    """The snapshots of a log. A file keeps none, so the one that is wanted is made."""
+    if place.file is None:
+        with place.store() as store:
+            yield store.log(log_name(place)).snapshots
+        return
+    with reading_log(place, session) as log, passing_snapshots(log) as snapshots:
+        snapshots.build(None if version == _LATEST else _number(version))
+        yield snapshots
+
+
 class _Text:
     """Jelly-RDF to N-Quads, as a decoder."""
 
@@ -152,13 +165,17 @@ def _sent(chunks: Iterator[bytes], chosen: Format) -> tuple[Iterable[bytes], Sna
 
 def _version_of(snapshots: Snapshots, wanted: str) -> int:
     if wanted != _LATEST:
-        if not (wanted.isascii() and wanted.isdigit() and len(wanted) < 19):
-            raise UsageError(f"{wanted!r} is not the version of a snapshot: write a number, or {_LATEST}")
-        return int(wanted)
+        return _number(wanted)
     found = snapshots.list()
     if not found:
         raise SnapshotNotFound("the log has no snapshots yet: `patchlog snapshot build` makes one")
     return found[-1].version
+
+
+def _number(wanted: str) -> int:
+    if not (wanted.isascii() and wanted.isdigit() and len(wanted) < 19):
+        raise UsageError(f"{wanted!r} is not the version of a snapshot: write a number, or {_LATEST}")
+    return int(wanted)
 
 
 def _tell(session: Session, snapshot: Snapshot, *, as_json: bool) -> None:

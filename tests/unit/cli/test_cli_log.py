@@ -155,6 +155,27 @@ def test_sound_log_is_sound(done, log):
     assert json.loads(done("log", "verify", *log.words, "--json").text)["sound"] is True
 
 
+def test_change_between_versions_is_made_and_taken_back(done, log):
+    there = 'A <http://ex.org/ada> <http://ex.org/name> "Ada" .\n'
+
+    assert there in done("diff", *log.words, "--from", "0", "--until", "1").text
+    assert "A <" not in done("diff", *log.words, "--from", "0").text
+    assert "version 3" in done("revert", *log.words, "--version", "2").text
+    assert there in done("diff", *log.words, "--from", "2").text
+
+
+def test_snapshot_is_the_dataset_at_a_version(done, log, folder):
+    if not log.is_file:
+        assert done("snapshot", "build", *log.words, "--version", "1").text.startswith("version 1: 1 quad")
+
+    text = done("snapshot", "get", *log.words, "--version", "1", "--format", "nq").text
+    done("snapshot", "get", *log.words, "--version", "1", "--to", "people.jelly")
+
+    assert text == '<http://ex.org/ada> <http://ex.org/name> "Ada" .\n'
+    assert done("rdf", "from-jelly", "people.jelly").text == text
+    assert folder.joinpath("people.jelly").stat().st_size
+
+
 # What is refused on all places
 
 
@@ -280,6 +301,17 @@ def test_options_are_fixed_when_the_log_is_created(done, call, store, folder):
     assert "rdf_star: false\ngeneralized_statements: false\n" in done("log", "show", "plain", *store).text
 
 
+def test_log_starts_with_a_dataset(done, call, store, folder):
+    (folder / "people.nq").write_text('<http://ex.org/a> <http://ex.org/p> "1" <http://ex.org/g> .\n')
+    done("log", "create", "people", *store)
+
+    done("snapshot", "put", "people.nq", "people", *store)
+
+    text = done("snapshot", "get", "people", *store, "--format", "nq").text
+    assert text == (folder / "people.nq").read_text()
+    failed(call("snapshot", "get", "people", *store, "--version", "7"), "no snapshot")
+
+
 # Databases
 
 
@@ -351,6 +383,8 @@ def test_file_has_no_store_commands(call, done):
     failed(call("log", "list", "people.jellyp"), "people.jellyp is a file")
     failed(call("log", "delete", "people.jellyp"), "people.jellyp is a file")
     failed(call("log", "create", "other.jellyp", "--rdf-star", "false"), "a file takes all patches")
+    failed(call("snapshot", "build", "people.jellyp"), "people.jellyp is a file")
+    failed(call("snapshot", "get", "people.jellyp"), "empty")
 
 
 def test_file_that_ends_early_is_not_read_past(call, folder, patches):

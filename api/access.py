@@ -13,7 +13,9 @@ from api.keys import ApiKey, Right, find_key, key_id_of
 from api.tails import Run
 from patchlog.log.database import Database
 
-__all__ = ["Access", "check_right", "may"]
+__all__ = ["COOKIE", "Access", "check_right", "may"]
+
+COOKIE: Final = "patchlog_key"
 
 _KNOWN_SECONDS: Final = 2.0
 """How long a key that was revoked by another process may still be good here."""
@@ -37,7 +39,11 @@ class Access:
 
     async def key_of(self, request: Request) -> ApiKey | None:
         """The key of a request; None where no keys are asked for. Raises Refusal."""
-        return await self._key_of(request.headers.get("authorization", ""))
+        return await self._key_of(authorization_of(request))
+
+    async def check_key(self, authorization: str) -> None:
+        """Raise Refusal where what was sent as authorization is no key of this service."""
+        await self._key_of(authorization)
 
     async def check(self, authorization: str, right: Right, log: str) -> None:
         """Raise Refusal where what was sent as authorization does not allow this on that log."""
@@ -72,7 +78,15 @@ class Access:
 async def check_right(request: Request, right: Right, log: str) -> None:
     """Raise Refusal where the key of a request does not allow this on that log."""
     access: Access = request.app.state.service.access
-    await access.check(request.headers.get("authorization", ""), right, log)
+    await access.check(authorization_of(request), right, log)
+
+
+def authorization_of(request: Request) -> str:
+    """What a request brings: a header, or for what only looks, the cookie that the pages have set."""
+    authorization = request.headers.get("authorization", "")
+    if not authorization and request.method in ("GET", "HEAD") and (key := request.cookies.get(COOKIE)):
+        return f"Bearer {key}"
+    return authorization
 
 
 def may(right: Right) -> Any:

@@ -1,0 +1,239 @@
+"""The pages under /ui: as a browser shows them, and as JSON."""
+
+import os
+import shutil
+import uuid
+
+import httpx
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect, sync_playwright
+
+TEXT = {"Content-Type": "application/rdf-patch"}
+HOSTILE = "<img src=x onerror=\"document.title='owned'\">"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    path = shutil.which("chromium")
+    if path is None:
+        reason = "there is no chromium here (Debian: apt-get install chromium)"
+        (pytest.fail if os.environ.get("PATCHLOG_REQUIRE_BROWSER") else pytest.skip)(reason)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=path, args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+        )
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(params=["light", "dark"])
+def page(browser, request):
+    context = browser.new_context(color_scheme=request.param)
+    page = context.new_page()
+    page.problems = []
+    page.on("pageerror", lambda error: page.problems.append(str(error)))
+    page.on("console", lambda message: page.problems.append(message.text) if message.type == "error" else None)
+    yield page
+    context.close()
+
+
+@pytest.fixture
+def log(sqlite_service):
+    name = f"ui-{uuid.uuid4().hex[:8]}"
+    client = sqlite_service.client
+    client.put(f"/logs/{name}").raise_for_status()
+    escaped = HOSTILE.replace('"', '\\"')
+    for text in (
+        (
+            'H who "Ada" .\nTX .\nPA "ex" <http://example.org/> .\n'
+            'A <http://example.org/ada> <http://xmlns.com/foaf/0.1/name> "Ada"@en <http://example.org/g> .\n'
+            f'A <http://example.org/bob> <http://example.org/says> "{escaped}" .\nTC .\n'
+        ),
+        (
+            'TX .\nD <http://example.org/ada> <http://xmlns.com/foaf/0.1/name> "Ada"@en <http://example.org/g> .\n'
+            'A <http://example.org/ada> <http://xmlns.com/foaf/0.1/name> "Ada Lovelace"@en <http://example.org/g> .\n'
+            "TC .\n"
+        ),
+        'TX .\nA <http://example.org/ada> <http://example.org/never> "x" .\nTA .\n',
+    ):
+        client.post(f"/logs/{name}/patches", content=text, headers=TEXT).raise_for_status()
+    client.post(f"/logs/{name}/snapshots?wait=10").raise_for_status()
+    client.put(f"/logs/{name}/consumers/spark", json={"version": 1}).raise_for_status()
+    return name
+
+
+def open_page(page, service, path):
+    page.goto(f"{service.url}/ui{path}")
+    found = Axe().run(page)
+    assert found.violations_count == 0, found.generate_report()
+    assert page.problems == []
+    return page
+
+
+def test_logs_are_listed_with_the_lag_of_their_consumers(page, sqlite_service, log):
+    open_page(page, sqlite_service, "")
+
+    row = page.get_by_role("row").filter(has_text=log)
+    expect(row).to_contain_text("spark is 2 behind")
+    page.get_by_role("link", name=log).click()
+    expect(page.get_by_role("heading", level=1)).to_have_text(log)
+
+
+def test_log_has_versions_chart_consumers_and_snapshots(page, sqlite_service, log):
+    open_page(page, sqlite_service, f"/logs/{log}")
+
+    expect(page.locator("#chart canvas")).to_be_visible()
+    expect(page.get_by_role("region", name="Versions").get_by_role("rowheader")).to_have_text(["3", "2", "1"])
+    expect(page.get_by_role("rowheader", name="spark")).to_be_visible()
+    expect(page.get_by_role("link", name="Jelly-RDF")).to_be_visible()
+
+
+def test_patch_is_shown_as_a_diff_by_graph(page, sqlite_service, log):
+    open_page(page, sqlite_service, f"/logs/{log}/patches/2")
+
+    expect(page.locator("tr.deleted")).to_contain_text("foaf:name")
+    expect(page.locator("tr.added")).to_contain_text('"Ada Lovelace"@en')
+    expect(page.get_by_text("Chain hash: SHA-256 of both")).to_be_visible()
+    page.get_by_role("link", name="Version 1").click()
+    expect(page.get_by_text("who")).to_be_visible()
+    expect(page.get_by_role("link", name="ex:bob")).to_be_visible()
+
+
+def test_aborted_rows_are_marked(page, sqlite_service, log):
+    open_page(page, sqlite_service, f"/logs/{log}/patches/3")
+
+    expect(page.locator("tr.aborted")).to_have_count(1)
+
+
+def test_hostile_text_is_only_text(page, sqlite_service, log):
+    open_page(page, sqlite_service, f"/logs/{log}/patches/1")
+
+    expect(page.get_by_text("<img src=x")).to_be_visible()
+    assert page.locator("main img").count() == 0
+    assert "owned" not in page.title()
+
+
+def test_versions_are_compared(page, sqlite_service, log):
+    open_page(page, sqlite_service, f"/logs/{log}/compare")
+
+    page.get_by_label("From").fill("1")
+    page.get_by_label("to", exact=True).fill("2")
+    page.get_by_role("button", name="Compare").click()
+
+    expect(page.get_by_role("heading", level=1)).to_have_text("From version 1 to 2")
+    expect(page.locator("tr.added")).to_contain_text("Ada Lovelace")
+
+
+def test_history_of_a_resource_is_found(page, sqlite_service, log):
+    open_page(page, sqlite_service, f"/logs/{log}/history")
+
+    page.get_by_label("Subject").fill("http://example.org/ada")
+    page.get_by_role("button", name="Who changed it?").click()
+
+    expect(page.get_by_role("region").get_by_role("link", name="2")).to_be_visible()
+
+
+def test_live_tail_shows_patches_pauses_and_filters(page, sqlite_service, log):
+    open_page(page, sqlite_service, f"/logs/{log}/tail")
+    expect(page.get_by_role("status")).to_have_text("Live")
+
+    append(sqlite_service, log, "first")
+    expect(page.get_by_role("log")).to_contain_text("first")
+    page.get_by_role("button", name="Pause").click()
+    append(sqlite_service, log, "second")
+    expect(page.get_by_role("status")).to_contain_text("are waiting")
+    expect(page.get_by_role("log")).not_to_contain_text("second")
+    page.get_by_role("button", name="Go on").click()
+    expect(page.get_by_role("log")).to_contain_text("second")
+    page.get_by_label("Only lines with").fill("second")
+    expect(page.get_by_text("first")).to_be_hidden()
+
+
+def append(service, log, word):
+    text = f'TX .\nA <http://example.org/s> <http://example.org/p> "{word}" .\nTC .\n'
+    service.client.post(f"/logs/{log}/patches", content=text, headers=TEXT).raise_for_status()
+
+
+def test_older_versions_are_loaded_into_the_page(page, sqlite_service, log):
+    for number in range(60):
+        append(sqlite_service, log, str(number))
+    open_page(page, sqlite_service, f"/logs/{log}")
+
+    page.get_by_role("link", name="Older versions").click()
+
+    expect(page.get_by_role("region", name="Versions").get_by_role("rowheader")).to_have_count(63)
+
+
+def test_keys_page_says_that_none_are_asked_for(page, sqlite_service):
+    open_page(page, sqlite_service, "/keys")
+
+    expect(page.get_by_text("does not ask for keys")).to_be_visible()
+
+
+def test_what_is_not_there_is_a_page_that_says_so(page, sqlite_service):
+    page.goto(f"{sqlite_service.url}/ui/logs/no-such-log")
+
+    expect(page.get_by_role("alert")).to_contain_text("no-such-log")
+
+
+def test_pages_are_documents_for_programs(sqlite_service, log):
+    client = sqlite_service.client
+    for path in ("", f"/logs/{log}", f"/logs/{log}/patches/1", f"/logs/{log}/compare", f"/logs/{log}/tail", "/keys"):
+        by_accept = client.get(f"/ui{path}", headers={"Accept": "application/json"})
+        by_parameter = client.get(f"/ui{path}", params={"format": "json"})
+        assert by_accept.headers["Content-Type"] == "application/json"
+        assert by_accept.json().keys() == by_parameter.json().keys()
+    missing = client.get("/ui/logs/no-such-log", headers={"Accept": "application/json"})
+    assert (missing.status_code, missing.headers["Content-Type"]) == (404, "application/problem+json")
+
+
+def test_policy_lets_a_page_load_from_its_service_only(sqlite_service):
+    policy = sqlite_service.client.get("/ui").headers["Content-Security-Policy"]
+
+    assert policy.startswith("default-src 'self'")
+    assert "unsafe" not in policy
+    assert "frame-ancestors 'none'" in policy
+
+
+def test_nothing_but_assets_is_served_as_one(sqlite_service):
+    assert sqlite_service.client.get("/ui/static/app.js").status_code == 200
+    assert sqlite_service.client.get("/ui/static/README.md").status_code == 404
+    assert sqlite_service.client.get("/ui/static/..%2froutes.py").status_code == 404
+
+
+def test_key_is_kept_by_the_browser(browser, start, tmp_path):
+    from api.keys import create_key
+    from patchlog.log.database import Database
+    from patchlog.log.migration import migrate
+
+    url = f"sqlite:///{tmp_path}/keys.db"
+    database = Database(url)
+    migrate(database)
+    _, key = create_key(database, ["log:*:admin"], name="mine")
+    database.close()
+    service = start(url, keys="required")
+    service.client.put("/logs/people", headers={"Authorization": f"Bearer {key}"}).raise_for_status()
+    context = browser.new_context()
+    page = context.new_page()
+
+    page.goto(f"{service.url}/ui/logs/people")
+    page.get_by_label("API key").fill("pl_wrong")
+    page.get_by_role("button").click()
+    expect(page.get_by_role("alert")).to_be_visible()
+    page.get_by_label("API key").fill(key)
+    page.get_by_role("button", name="Look at the logs").click()
+
+    expect(page.get_by_role("link", name="people")).to_be_visible()
+    page.goto(f"{service.url}/ui/logs/people/tail")
+    expect(page.get_by_role("status")).to_have_text("Live")
+    page.goto(f"{service.url}/ui/keys")
+    expect(page.get_by_role("cell", name="mine")).to_be_visible()
+    cookie = context.cookies()[0]
+    assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
+    # A cookie looks, and does not write: other sites cannot use it to change anything.
+    posted = httpx.put(f"{service.url}/logs/other", cookies={"patchlog_key": key})
+    assert posted.status_code == 401
+    page.get_by_role("button", name="Forget the key").click()
+    expect(page.get_by_label("API key")).to_be_visible()
+    context.close()

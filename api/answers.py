@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
 from fastapi import Request
-from fastapi.responses import StreamingResponse
+from fastapi.responses import Response, StreamingResponse
 from starlette.types import Send
 
 from api.negotiation import PATCH_TEXT, Representation, coding_of_answer
@@ -54,11 +55,16 @@ async def sent(
         pieces = next(rest, None)
         return None if pieces is None else encoded(pieces)
 
-    size = sum(len(piece.data) for piece in first)
+    size = _size_of(first)
     yield encoded(first) if size < _INLINE_BYTES else await run(lambda: encoded(first))
     if size >= PIECES_BYTES:
-        while (data := await run(read_and_encoded)) is not None:
-            yield data
+        reading = asyncio.ensure_future(run(read_and_encoded))
+        try:
+            while (data := await reading) is not None:
+                reading = asyncio.ensure_future(run(read_and_encoded))  # while this one is sent
+                yield data
+        finally:
+            reading.cancel()
     yield compressor.compress(outflow.finish()) + compressor.finish()
 
 
@@ -123,7 +129,7 @@ def answer_patches(
     *,
     compressible: bool = True,
     run: Run | None = None,
-) -> Streamed:
+) -> Response:
     """Answer with patches in a form of them; `run` reads the rest of them, where that may take long."""
     coding = coding_of_answer(request) if compressible else None
     if coding is not None:
@@ -132,8 +138,16 @@ def answer_patches(
         outflow = as_text(punctuated=not outgoing.is_alone)
     else:
         outflow = as_stored() if outgoing.stream is None else as_stream_of(*outgoing.stream)
-    content = sent(run or service.run, outgoing.first, outgoing.rest, outflow, Compressor(coding))
+    compressor = Compressor(coding)
+    if _size_of(outgoing.first) < _INLINE_BYTES:  # it is all there is, and a stream takes longer to begin than to send
+        data = compressor.compress(outflow.encode(outgoing.first) + outflow.finish()) + compressor.finish()
+        return Response(data, media_type=form.media_type, headers=dict(headers))
+    content = sent(run or service.run, outgoing.first, outgoing.rest, outflow, compressor)
     return Streamed(content, form.media_type, headers)
+
+
+def _size_of(pieces: Sequence[Piece]) -> int:
+    return sum(len(piece.data) for piece in pieces)
 
 
 def _frames_checked(rest: Iterator[list[Piece]]) -> Iterator[list[Piece]]:

@@ -11,7 +11,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))  # run as a script
 
 from bench.loads import Step, answered, drive
-from bench.log_append import patch_bytes, patch_text
+from bench.log_append import fill
 from bench.machine import print_machine, verdict
 from bench.services import Server, arguments, new_log, patchlog, static_files
 
@@ -20,20 +20,6 @@ TITLE = "Patches downloaded over HTTP"
 RDF_DELTA_FETCHES = 1652
 """Its patches a second, fetched one by one by eight clients; it has no ranges."""
 _MANY = 20_000
-
-
-def fill(server: Server, path: str, patches: int) -> None:
-    """Append patches of ten operations, in a few uploads."""
-    connection = http.client.HTTPConnection("127.0.0.1", server.port)
-    for start in range(0, patches, 1000):
-        some = range(start, min(start + 1000, patches))
-        text = "".join(
-            f"{patch_text(f'{number:012}', f'00000000-0000-4000-8000-{number:012}')}Z .\n" for number in some
-        )
-        headers = {"Content-Type": "application/x-jelly-rdf-patch"}
-        connection.request("POST", f"{path}/patches", patch_bytes(text), headers)
-        answered(connection, 201)
-    connection.close()
 
 
 def one_by_one(path: str, patches: int):

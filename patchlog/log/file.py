@@ -12,7 +12,8 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from threading import RLock
@@ -40,7 +41,7 @@ from patchlog.log.records import (
     Verification,
     time_of,
 )
-from patchlog.log.scanning import UNWRITTEN, CutOff, scanned
+from patchlog.log.scanning import UNWRITTEN, CutOff, ScannedPatch, scanned
 from patchlog.log.staging import StagedPatch, Staging
 from patchlog.log.succession import (
     KnownPatch,
@@ -284,9 +285,11 @@ class FilePatchLog:
         with self._naming():
             for patch in scanned(chunks, self._format, index.options, before, start, state.time):
                 with patch.body:
-                    if patch.record.version > after:
-                        yield LoggedPatch(patch.record, patch.chunks())
-                if patch.record.version == last:
+                    version = patch.record.version
+                    if version > after:
+                        again = partial(self._read, index, state, version - 1, version)
+                        yield LoggedPatch(patch.record, _Chunks(patch, again))
+                if version == last:
                     return
 
     def _place(self, spool: FileSpool, staging: Staging, expected_head: ExpectedHead) -> Appended:
@@ -341,6 +344,21 @@ class FilePatchLog:
 
 def _head(index: FileIndex, state: _State) -> Head:
     return replace(index.head, time=state.time) if index.head.version else index.head
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunks:
+    """The bytes of a patch. Where they are taken only after the next patch, the file is read again."""
+
+    patch: ScannedPatch
+    again: Callable[[], Iterator[LoggedPatch]]
+
+    def __iter__(self) -> Iterator[bytes]:
+        if not self.patch.body.closed:
+            yield from self.patch.chunks()
+            return
+        for logged in self.again():
+            yield from logged.chunks
 
 
 class _Growth:

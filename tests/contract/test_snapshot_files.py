@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from patchlog.errors import LogNotFound, SnapshotBusy, StorageError, UsageError
+from patchlog.errors import LogNotFound, SnapshotBusy, SnapshotRefused, StorageError, UsageError
 from patchlog.log.snapshots.index import DEAD_MS
 from patchlog.log.sql import SqlLogStore
 from patchlog.model import Add
@@ -246,7 +246,7 @@ def test_process_that_was_taken_for_dead_gives_up(folder, sql_backend, sql_store
             connection.execute(text(f"UPDATE snapshot_build SET seen_ms = seen_ms - {DEAD_MS}"))
         sql_backend.open().log("people").snapshots.put(0, [NQUADS], "nquads")
 
-    with pytest.raises(StorageError, match="too long"):
+    with pytest.raises(SnapshotRefused, match="taken for dead"):
         sql_log.snapshots.put(0, chunks(), "nquads")
 
     assert sql_log.snapshots.verify(0)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from patchlog.errors import SnapshotBusy, SnapshotNotFound, SnapshotRefused, StorageError
+from patchlog.errors import SnapshotBusy, SnapshotNotFound, SnapshotRefused
 from patchlog.log.records import LogOptions, Snapshot, SnapshotBuild
 from patchlog.log.snapshots.writing import Written
 
@@ -73,7 +73,7 @@ class SnapshotIndex(Protocol):
         """Begin a snapshot at a version, or at the head; one that is there is the answer."""
 
     def renew(self, begun: Begun) -> None:
-        """Say that it is still being made. Raises StorageError where somebody else makes it now."""
+        """Say that it is still being made. Raises SnapshotRefused where somebody else has taken over."""
 
     def complete(self, begun: Begun, written: Written) -> Snapshot:
         """Its file is durable."""
@@ -137,8 +137,6 @@ def check_delete(log: LogState, version: int, there: Sequence[Filed]) -> Filed:
     return found
 
 
-def lost(version: int) -> StorageError:
+def lost(version: int) -> SnapshotRefused:
     """Somebody else has taken over, as this process seemed to be dead."""
-    return StorageError(
-        f"the snapshot at version {version} took too long to say that it is being made", is_transient=True
-    )
+    return SnapshotRefused(f"who made the snapshot at version {version} was silent for too long, and taken for dead")

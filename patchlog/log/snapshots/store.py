@@ -239,7 +239,7 @@ class _Keep:
         self._index = index
         self._begun = begun
         self._check = check
-        self._next = time.monotonic() + _RENEW_SECONDS
+        self._next = 0.0  # it may have waited for a thread
 
     def __call__(self) -> None:
         self._check()

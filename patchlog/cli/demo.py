@@ -1,37 +1,48 @@
-"""`patchlog demo`: what this release does, shown on a small dataset by the commands themselves."""
+"""`patchlog demo`: the main job, end to end, on embedded defaults: a service on SQLite, and four copies of one dataset.
+
+Everything that is shown is done, by the commands and calls that a user has. What is not installed is named, with the
+remedy, and left out.
+"""
 
 from __future__ import annotations
 
-import shlex
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
 import tempfile
-from contextlib import chdir
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, chdir, contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 
+from patchlog import rdf
 from patchlog.cli.options import common
 from patchlog.cli.outcome import DONE, Session, run
+from patchlog.errors import MissingExtra, StorageError, UsageError
+from patchlog.model import Quad, as_quad
 
 __all__ = ["demo"]
 
-_FILES: Final = {
-    "people.nq": """\
-<http://example.org/ada> <http://xmlns.com/foaf/0.1/name> "Ada"@en <http://example.org/people> .
-<http://example.org/ada> <http://xmlns.com/foaf/0.1/knows> <http://example.org/bob> <http://example.org/people> .
-<http://example.org/bob> <http://xmlns.com/foaf/0.1/name> "Bob" <http://example.org/people> .
-<http://example.org/bob> <http://xmlns.com/foaf/0.1/age> "042"^^<http://www.w3.org/2001/XMLSchema#integer> .
-""",
-    "monday.rdfp": """\
-H id <urn:uuid:0b7f4f5e-8a3b-4c57-9d7a-1f0d5f1b2a01> .
+_LOG: Final = "people"
+_DATABASE: Final = "patchlog.db"
+_START_SECONDS: Final = 60
+
+_MONDAY: Final = """\
+H who "grace" .
 TX .
 A <http://example.org/cleo> <http://xmlns.com/foaf/0.1/name> "Cleo" <http://example.org/people> .
-D <http://example.org/bob> <http://xmlns.com/foaf/0.1/age> "042"^^<http://www.w3.org/2001/XMLSchema#integer> .
+D <http://example.org/bob> <http://example.org/age> "042"^^<http://www.w3.org/2001/XMLSchema#integer> .
 TC .
-""",
-    "tuesday.rdfp": """\
-H id <urn:uuid:5d3c9a72-6f0e-4b8e-8a41-7c2e9b6d4a02> .
-H prev <urn:uuid:0b7f4f5e-8a3b-4c57-9d7a-1f0d5f1b2a01> .
+"""
+_TUESDAY: Final = """\
+H who "grace" .
 TX .
 D <http://example.org/cleo> <http://xmlns.com/foaf/0.1/name> "Cleo" <http://example.org/people> .
 A <http://example.org/cleo> <http://xmlns.com/foaf/0.1/name> "Cleopatra" <http://example.org/people> .
@@ -39,87 +50,268 @@ TC .
 TX .
 D <http://example.org/ada> <http://xmlns.com/foaf/0.1/name> "Ada"@en <http://example.org/people> .
 TA .
-""",
-}
+"""
+_WEDNESDAY: Final = """\
+<http://example.org/dora> <http://xmlns.com/foaf/0.1/name> "Dora" <http://example.org/people> .
+"""
 
-# What is done, and the commands that do it. `show` prints a file.
-_STEPS: Final = (
-    ("Here is a small dataset of people. It has one named graph.", ["show people.nq"]),
-    (
-        "As Jelly-RDF it is a compact binary stream. This is what went into it:",
-        ["rdf to-jelly people.nq --to people.jelly", "rdf inspect people.jelly"],
-    ),
-    (
-        "On Monday Cleo came, and Bob's age went. A patch says so:",
-        ["show monday.rdfp"],
-    ),
-    (
-        "On Tuesday Cleo changed her name. A second transaction was aborted, so what it holds never happened:",
-        ["show tuesday.rdfp"],
-    ),
-    (
-        "As Jelly-Patch, patches are small and quick to read. Here they go in, and one comes out again as text:",
-        [
-            "patch to-jelly monday.rdfp --canonical --to monday.jellyp",
-            "patch to-jelly tuesday.rdfp --canonical --to tuesday.jellyp",
-            "patch from-jelly monday.jellyp",
-        ],
-    ),
-    (
-        "Applied to the dataset, both make this of it:",
-        ["patch apply monday.jellyp tuesday.jellyp people.jelly --to after.nq", "show after.nq"],
-    ),
-    ("Squashed, two patches are one with the same effect:", ["patch squash monday.jellyp tuesday.jellyp"]),
-    (
-        "Inverted, they undo what they did. Applied once more, that leads back to where we began:",
-        [
-            "patch invert monday.jellyp tuesday.jellyp --dataset people.jelly --to undo.jellyp",
-            "patch apply undo.jellyp after.nq --to again.nq",
-            "rdf validate people.jelly --compare-to-rdf-file again.nq",
-        ],
-    ),
-)
+_PROGRAM: Final = f"""\
+from rdflib import Dataset
+import patchlog
 
-_NEXT: Final = """\
-Try next, in that folder or with files of your own:
-  patchlog patch diff people.nq after.nq            the patch between two datasets
-  patchlog rdf from-jelly people.jelly --out-format trig
-  patchlog rdf inspect --per-frame --detail node people.jelly
-  patchlog --help"""
+dataset = Dataset(store=patchlog.capture(log="{{url}}/logs/{_LOG}"))    # the one line that changes
+dataset.update('''
+    PREFIX ex: <http://example.org/>  PREFIX foaf: <http://xmlns.com/foaf/0.1/>
+    INSERT DATA {{{{ ex:bob ex:age "042"^^<http://www.w3.org/2001/XMLSchema#integer>
+                  GRAPH ex:people {{{{ ex:ada foaf:name "Ada"@en ; foaf:knows ex:bob . ex:bob foaf:name "Bob" }}}} }}}}
+''')
+dataset.commit()                                                        # one patch, durable
+"""
 
 
-@click.command("demo", short_help="Show what patchlog does, on a small dataset.")
+@click.command("demo", short_help="Show what patchlog does, end to end.")
 @click.option(
     "--folder", type=click.Path(file_okay=False), help="Where its files go; a new temporary folder by default."
 )
+@click.option("--no-spark", is_flag=True, help="Leave out the Delta tables, which take most of the time.")
 @common
-def demo(session: Session, *, folder: str | None) -> None:
-    """Show what patchlog does: a dataset as Jelly-RDF, patches as Jelly-Patch, and what patches do to a dataset.
+def demo(session: Session, *, folder: str | None, no_spark: bool) -> None:
+    """Show what patchlog does: start a service, record changes, follow them, and compare all copies.
 
-    It takes a few seconds, and leaves its files in a folder for you to go on with.
+    It takes less than two minutes, and leaves its files in a folder for you to go on with.
     """
-    del session
-    place = Path(folder or tempfile.mkdtemp(prefix="patchlog-demo-"))
+    session.progress.is_wanted = False
+    place = Path(folder or tempfile.mkdtemp(prefix="patchlog-demo-")).resolve()
     place.mkdir(parents=True, exist_ok=True)
-    root = click.get_current_context().find_root().command
-    with chdir(place):
-        for name, text in _FILES.items():
+    if missing := _missing("fastapi", "uvicorn", "jinja2"):
+        raise MissingExtra(missing, "api")
+    if (place / _DATABASE).exists():
+        raise UsageError(f"{place} has a {_DATABASE} already: name another folder")
+    with chdir(place), ExitStack() as running:
+        _Show(place, running).play(with_spark=not no_spark)
+
+
+class _Show:
+    """The steps, one after the other."""
+
+    def __init__(self, place: Path, running: ExitStack) -> None:
+        self._place = place
+        self._running = running
+        self._root = click.get_current_context().find_root().command
+        self._copies: dict[str, set[Quad]] = {}
+        self._url = ""
+
+    def play(self, *, with_spark: bool) -> None:
+        """All steps."""
+        begun = time.monotonic()
+        self._start()
+        self._record()
+        self._upload()
+        self._look()
+        self._snapshot()
+        self._replicate()
+        if with_spark:
+            self._materialise()
+        self._compare()
+        click.secho(f"\nThat took {time.monotonic() - begun:.0f} seconds. All files are in {self._place}", bold=True)
+        click.echo(_next(self._place))
+
+    def _start(self) -> None:
+        _say("A service starts. Its logs are in a file of SQLite; PostgreSQL would be one option away.")
+        click.echo("$ patchlog serve --database sqlite:///patchlog.db")
+        self._url = self._running.enter_context(_service(self._place))
+        self._command("log", "create", _LOG, "--url", self._url)
+
+    def _record(self) -> None:
+        _say("A program that uses rdflib records its changes. This is all of it:")
+        program = _PROGRAM.format(url=self._url)
+        Path("record.py").write_text(program)
+        click.echo(program)
+        namespace: dict[str, Any] = {"__name__": "record"}
+        exec(compile(program, "record.py", "exec"), namespace)  # noqa: S102  what was just shown
+        self._running.callback(namespace["dataset"].close)
+        self._dataset = namespace["dataset"]
+
+    def _upload(self) -> None:
+        _say(
+            "Others send patches: as RDF Patch text, as Jelly-Patch, or plain N-Quads to add. One of them has an abort."
+        )
+        for name, text in (("monday.rdfp", _MONDAY), ("tuesday.rdfp", _TUESDAY), ("wednesday.nq", _WEDNESDAY)):
             Path(name).write_text(text)
-        for words, lines in _STEPS:
-            click.secho(f"\n{words}\n", bold=True)
-            for line in lines:
-                _run(root, line)
-    click.secho(f"\nAll of these files are in {place}", bold=True)
-    click.echo(_NEXT)
+        self._command("patch", "to-jelly", "tuesday.rdfp", "--to", "tuesday.jellyp")
+        self._command("push", "monday.rdfp", "tuesday.jellyp", "wednesday.nq", "--log", _LOG, "--url", self._url)
+
+    def _look(self) -> None:
+        _say("The log has it all, in order. A tail shows each patch as it comes; here are the first two again:")
+        self._command("tail", f"{self._url}/logs/{_LOG}", "--after", "0", "--limit", "2")
+        _say("What has changed between two versions, and who made what is there now:")
+        self._command("diff", f"{self._url}/logs/{_LOG}", "--from", "1", "--until", "3")
+        self._command("log", "blame", f"{self._url}/logs/{_LOG}", "--subject", "http://example.org/cleo")
+        _say("Each version has a hash over all before it, so nobody can change the past unseen:")
+        self._command("log", "verify", f"{self._url}/logs/{_LOG}")
+
+    def _snapshot(self) -> None:
+        _say("A snapshot is the whole dataset at a version, as Jelly-RDF:")
+        self._command("snapshot", "build", f"{self._url}/logs/{_LOG}")
+        self._command("snapshot", "get", f"{self._url}/logs/{_LOG}", "--to", "snapshot.jelly")
+        self._copies["the snapshot"] = set(map(as_quad, rdf.read("snapshot.jelly")))
+
+    def _replicate(self) -> None:
+        from rdflib import Dataset
+
+        from patchlog.followers.follow import follow
+
+        _say("A second replica starts from that snapshot, and follows what comes:")
+        click.echo(f'>>> replica = patchlog.follow("{self._url}/logs/{_LOG}", into=Dataset())')
+        replica = Dataset()
+        follower = self._running.enter_context(follow(f"{self._url}/logs/{_LOG}", replica))
+        self._dataset.update('INSERT DATA { <http://example.org/ada> <http://example.org/born> "1815-12-10" }')
+        self._dataset.commit()
+        follower.catch_up()
+        click.echo(f"the replica is at version {follower.position}")
+        self._copies["the dataset of the program"] = _quads(self._dataset)
+        self._copies["the replica"] = _quads(replica)
+        del self._copies["the snapshot"]
+        self._command("snapshot", "build", f"{self._url}/logs/{_LOG}", "--quiet")
+        self._command("snapshot", "get", f"{self._url}/logs/{_LOG}", "--to", "newest.jelly", "--quiet")
+        self._copies["the newest snapshot"] = set(map(as_quad, rdf.read("newest.jelly")))
+
+    def _materialise(self) -> None:
+        _say("Spark keeps Delta tables in step: the history in `changes`, what is there now in `quads`.")
+        if lacking := _lacking_for_spark():
+            click.secho(f"This is left out: {lacking}", fg="yellow")
+            return
+        arguments = ["--source", self._url, "--log", _LOG, "--warehouse", "warehouse"]
+        self._spark("apply", *arguments, "--available-now")
+        click.echo(f'$ {_PYTHON} -c \'…\'    # spark.read.format("delta").load("warehouse/quads")')
+        shown = subprocess.run(  # noqa: S603  our own program
+            [sys.executable, *_SAFELY, "-c", _READ_TABLES],
+            cwd=self._place,
+            env=_environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if shown.returncode != 0:
+            raise StorageError(f"Spark could not read the tables: {shown.stderr.strip().splitlines()[-1]}")
+        tables, _, lines = shown.stdout.partition("---\n")
+        click.echo(tables, nl=False)
+        self._copies["the Delta table"] = {_quad_of(line) for line in lines.splitlines()}
+
+    def _compare(self) -> None:
+        _say("Are all copies the same?")
+        first, *others = self._copies.values()
+        for name, quads in self._copies.items():
+            click.echo(f"{name}: {len(quads)} quads")
+        if any(other != first for other in others):
+            click.secho("No! That should never happen: please report it.", fg="red")
+            raise click.exceptions.Exit(1)
+        click.secho("Yes, all of them.", fg="green")
+
+    def _command(self, *words: str) -> None:
+        if "--quiet" not in words:
+            click.echo(f"$ patchlog {' '.join(words)}")
+        outcome = run(self._root, words)
+        if outcome != DONE:
+            raise click.exceptions.Exit(outcome)
+
+    def _spark(self, *words: str) -> None:
+        click.echo(f"$ {_PYTHON} -m spark {' '.join(words)}")
+        command = [sys.executable, *_SAFELY, "-m", "spark", *words]
+        outcome = subprocess.run(command, cwd=self._place, env=_environment(), check=False)  # noqa: S603  our own
+        if outcome.returncode != 0:
+            raise click.exceptions.Exit(outcome.returncode)
 
 
-def _run(root: click.Command, line: str) -> None:
-    verb, *arguments = shlex.split(line)
-    if verb == "show":
-        click.echo(f"$ cat {arguments[0]}")
-        click.echo(Path(arguments[0]).read_text(), nl=False)
-        return
-    click.echo(f"$ patchlog {line}")
-    outcome = run(root, [verb, *arguments])
-    if outcome != DONE:
-        raise click.exceptions.Exit(outcome)
+_PYTHON: Final = "python"
+_HOUSE: Final = Path(__file__).parents[2]
+# Without -P a folder `spark` where the user happens to be would be taken for ours.
+_SAFELY: Final = ("-P",)
+
+_READ_TABLES: Final = """
+import json
+from spark.session import opened_session
+
+with opened_session(None, memory="1g", settings={}) as session:
+    changes = session.read.format("delta").load("warehouse/changes").orderBy("version", "position")
+    quads = session.read.format("delta").load("warehouse/quads").orderBy("subject", "predicate")
+    columns = ["version", "operation", "subject", "predicate", "object"]
+    changes.select(columns).show(20, truncate=40)
+    quads.select("graph", "subject", "predicate", "object", "since").show(20, truncate=40)
+    print("---")
+    for row in quads.collect():
+        print(json.dumps([row.subject, row.predicate, row.object, row.graph]))
+"""
+
+
+def _environment() -> dict[str, str]:
+    """That of this process; a checkout that is not installed is found as this process has found it."""
+    found = [str(_HOUSE), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return dict(os.environ) | {"PYTHONPATH": os.pathsep.join(found)}
+
+
+def _say(words: str) -> None:
+    click.secho(f"\n{words}\n", bold=True)
+
+
+@contextmanager
+def _service(place: Path) -> Iterator[str]:
+    """A service on a free port, for as long as the block lasts."""
+    log = place / "service.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(  # noqa: S603  our own program
+            [sys.executable, *_SAFELY, "-m", "api", "--port", "0", "--database", f"sqlite:///{place / _DATABASE}"],
+            cwd=place,
+            env=_environment(),
+            stdout=output,
+            stderr=output,
+        )
+    try:
+        yield _awaited(log, process)
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _awaited(log: Path, process: subprocess.Popen[bytes]) -> str:
+    deadline = time.monotonic() + _START_SECONDS
+    while time.monotonic() < deadline and process.poll() is None:
+        if found := re.search(r"running on (http://[0-9.]+:\d+)", log.read_text()):
+            return found[1]
+        time.sleep(0.05)
+    raise StorageError(f"the service does not start; {log} says why")
+
+
+def _quads(dataset: Any) -> set[Quad]:
+    from patchlog.rdflib_hook.contents import statements_of
+    from patchlog.rdflib_hook.terms import TermFormatter
+
+    return {as_quad(statement) for statement in map(TermFormatter().statement, statements_of(dataset))}
+
+
+def _quad_of(line: str) -> Quad:
+    subject, predicate, object, graph = json.loads(line)
+    return subject, predicate, object, graph
+
+
+def _lacking_for_spark() -> str | None:
+    """What Spark lacks here, and the remedy."""
+    if missing := _missing("pyspark", "delta"):
+        return f"{missing} is not installed; pip install 'patchlog[spark]' brings it"
+    if shutil.which("java") is None:
+        return "there is no Java; install a Java 17 (Debian: openjdk-17-jre-headless)"
+    return None
+
+
+def _missing(*modules: str) -> str | None:
+    return next((module for module in modules if importlib.util.find_spec(module) is None), None)
+
+
+def _next(place: Path) -> str:
+    return f"""
+Try next:
+  patchlog serve --database sqlite:///{place}/patchlog.db
+  http://127.0.0.1:8080/ui in a browser                      the logs of that service
+  patchlog tail people --url http://127.0.0.1:8080           each patch as it comes
+  patchlog revert people --url http://127.0.0.1:8080 --from 1 --to 2
+  patchlog --help"""

@@ -128,21 +128,3 @@ def test_files_are_completed_by_the_shell(done, monkeypatch):
     monkeypatch.setenv("COMP_CWORD", "3")
 
     assert done().text == "file,peo\n"
-
-
-def test_demo_leaves_its_files_and_says_where(done, folder):
-    text = done("demo", "--folder", "shown").text
-
-    assert "All of these files are in shown" in text
-    assert "people.jelly is valid: 4 statements in 1 frame" in text
-    assert set(rdf.read("shown/again.nq")) == set(rdf.read("shown/people.nq"))
-    assert list(folder.iterdir()) == [folder / "shown"]
-
-
-def test_what_the_demo_tries_next_works(done):
-    text = done("demo", "--folder", ".").text
-
-    tried = re.findall(r"^  patchlog (.*?)(?:  .*)?$", text.partition("Try next")[2], re.MULTILINE)
-    assert len(tried) > 2
-    for line in tried:
-        done(*line.split())

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, TextClause, bindparam, delete, insert, select
 
 from patchlog.codec.patch_ids import PatchId
 from patchlog.errors import LogNotFound
-from patchlog.log.records import Head, LogOptions, PatchRecord
+from patchlog.log.records import Appended, Head, LogOptions, PatchRecord
 from patchlog.log.rows import head_of, id_bytes, id_text, now_ms, options_of, patch_row
 from patchlog.log.staging import StagedPatch
 from patchlog.log.succession import KnownPatch, head_after
@@ -22,6 +22,8 @@ from patchlog.log.tables import LOG, PATCH, PATCH_CHUNK, STAGE, body_of_stage
 
 __all__ = ["Batch", "LockedLog"]
 
+_MOST_ROWS: Final = 1000
+"""That wait to be written."""
 _MOST_IDS: Final = 1000
 """In one query; SQLite allows 32,766 parameters."""
 
@@ -144,11 +146,12 @@ class Batch:
         self,
         log: LockedLog,
         patches: Sequence[StagedPatch],
-        records: Sequence[PatchRecord],
+        records: Iterable[PatchRecord],
         first_header: bytes,
         stage: int | None,
-    ) -> None:
+    ) -> Appended:
         """Append patches with the records that they are to have. The bodies of those in a spool are in that stage."""
+        before, operations, size = log.head.version, log.operations, log.bytes
         for patch, record in zip(patches, records, strict=True):
             body = self._add_chunks(log, patch, record.version, first_header, stage)
             self._patches.append(patch_row(log.key, record, self.now_ms, body))
@@ -157,8 +160,18 @@ class Batch:
             )
             log.operations += record.operations
             log.bytes += record.bytes
-        log.head = head_after(records[-1])
+            log.head = head_after(record)
+            if len(self._patches) >= _MOST_ROWS:
+                self._insert()
         self.changed.add(log.name)
+        assert log.head.id is not None
+        return Appended(
+            first_version=before + 1,
+            version=log.head.version,
+            id=log.head.id,
+            operations=log.operations - operations,
+            bytes=log.bytes - size,
+        )
 
     def claim_stage(self, stage: int) -> bool:
         """Take the chunks of a stage over into a log; False where they were swept away meanwhile."""
@@ -166,15 +179,18 @@ class Batch:
 
     def flush(self) -> None:
         """Write what waits."""
-        if not self._patches:
-            return
-        self._connection.execute(_INSERT_PATCH, self._patches)
-        if self._chunks:
-            self._connection.execute(_INSERT_CHUNK, self._chunks)
+        self._insert()
         grown = [log for log in self._logs.values() if log.bytes]
-        self._connection.execute(_UPDATE_LOG, [self._log_row(log) for log in grown])
+        if grown:
+            self._connection.execute(_UPDATE_LOG, [self._log_row(log) for log in grown])
         for log in grown:
             log.operations = log.bytes = 0
+
+    def _insert(self) -> None:
+        if self._patches:
+            self._connection.execute(_INSERT_PATCH, self._patches)
+        if self._chunks:
+            self._connection.execute(_INSERT_CHUNK, self._chunks)
         self._patches.clear()
         self._chunks.clear()
 

@@ -7,7 +7,7 @@ else        the patches get the next versions
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -23,6 +23,7 @@ __all__ = [
     "answer_for",
     "chain_hash",
     "check_expected_head",
+    "each_next_record",
     "head_after",
     "last_version",
     "next_records",
@@ -80,7 +81,11 @@ def check_expected_head(patches: Sequence[StagedPatch], expected_head: ExpectedH
 
 def next_records(staging: Staging, head: Head, first_content_hash: bytes, time: str) -> list[PatchRecord]:
     """The records of the patches when they follow this head."""
-    records = []
+    return list(each_next_record(staging, head, first_content_hash, time))
+
+
+def each_next_record(staging: Staging, head: Head, first_content_hash: bytes, time: str) -> Iterator[PatchRecord]:
+    """As `next_records`, one by one."""
     prev, chain = head.id, head.hash
     for version, patch in enumerate(staging.patches, head.version + 1):
         content_hash, size = patch.content_hash, patch.size
@@ -89,25 +94,22 @@ def next_records(staging: Staging, head: Head, first_content_hash: bytes, time: 
             size += len(staging.first_header(prev))
         chain = chain_hash(chain, content_hash)
         ingested = patch.ingested
-        records.append(
-            PatchRecord(
-                version=version,
-                id=patch.id,
-                prev=prev,
-                content_hash=content_hash,
-                chain_hash=chain,
-                body_hash=patch.body_hash,
-                bytes=size,
-                operations=ingested.operations,
-                adds=ingested.adds,
-                deletes=ingested.deletes,
-                namespaces=ingested.namespaces,
-                transactions=ingested.transactions,
-                time=time,
-            )
+        yield PatchRecord(
+            version=version,
+            id=patch.id,
+            prev=prev,
+            content_hash=content_hash,
+            chain_hash=chain,
+            body_hash=patch.body_hash,
+            bytes=size,
+            operations=ingested.operations,
+            adds=ingested.adds,
+            deletes=ingested.deletes,
+            namespaces=ingested.namespaces,
+            transactions=ingested.transactions,
+            time=time,
         )
         prev = patch.id
-    return records
 
 
 def chain_hash(before: bytes, content_hash: bytes) -> bytes:

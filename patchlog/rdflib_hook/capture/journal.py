@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from rdflib.graph import Graph, QuotedGraph
+from rdflib.graph import Graph
 from rdflib.term import IdentifiedNode, Literal
 
 __all__ = ["ADDED", "DELETED", "GRAPH_ADDED", "GRAPH_REMOVED", "Entry", "Journal", "Net", "RdflibQuad", "RdflibTriple"]
@@ -103,7 +103,7 @@ def _quad(entry: Entry) -> RdflibQuad:
 
 def _node(term: Any) -> Any:
     """A formula as a term is its blank node, which names the graph of its triples."""
-    return term.identifier if isinstance(term, QuotedGraph) else term
+    return term if isinstance(term, str) else term.identifier
 
 
 def _key(entry: Entry) -> object:

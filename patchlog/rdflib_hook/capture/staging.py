@@ -20,7 +20,7 @@ from rdflib.term import IdentifiedNode, Literal, URIRef
 
 from patchlog.errors import UsageError
 from patchlog.rdflib_hook.capture.journal import Net, RdflibTriple
-from patchlog.rdflib_hook.capture.workspace import Found, Pattern
+from patchlog.rdflib_hook.capture.workspace import Found, Pattern, Placed
 
 __all__ = ["POSITIONS", "StagedWorkspace"]
 
@@ -36,6 +36,8 @@ _Key: TypeAlias = tuple[Any, Any, Any, IdentifiedNode | None]
 
 class StagedWorkspace:
     """The changes of a transaction before any store that has named graphs."""
+
+    rewrites_literals = True
 
     def __init__(self, inner: Store, owner: Store) -> None:
         if not inner.context_aware:
@@ -90,10 +92,12 @@ class StagedWorkspace:
         for name in names:
             yield from self._below(pattern, Graph(self._owner, name))
 
-    def holds(self, triple: RdflibTriple, context: Graph | None) -> bool:
+    def _adds(self, triple: RdflibTriple, context: Graph) -> bool:
+        return any(True for _ in self._added.triples(triple, context))
+
+    def _holds(self, triple: RdflibTriple, context: Graph) -> bool:
         """Whether it was added, or is in the store and was not removed."""
-        assert context is not None, "stores with named graphs are asked about one of them"
-        if any(True for _ in self._added.triples(triple, context)):
+        if self._adds(triple, context):
             return True
         if _key(triple, context) in self._removed:
             return False
@@ -125,26 +129,38 @@ class StagedWorkspace:
             return self._inner.__len__(self._lower(context))
         return len({_key(triple, None) for triple, _ in self.triples((None, None, None), context)})
 
-    def add(self, triple: RdflibTriple, context: Graph | None, quoted: bool) -> None:  # noqa: FBT001 - as in rdflib
+    def add(self, triple: RdflibTriple, context: Graph | None, quoted: bool) -> bool:  # noqa: FBT001 - as in rdflib
         """Keep it for the commit."""
         assert context is not None, "stores with named graphs are told one of them"
         if quoted:
-            raise UsageError(f"the store {type(self._inner).__name__} has no formulae")
+            raise UsageError(f"formulae are captured in rdflib's Memory, not in {type(self._inner).__name__}")
+        if self._holds(triple, context):
+            return False
         key = _key(triple, context)
         if key in self._removed:
             del self._removed[key]
             if not self._is_unsure:
-                return
+                return True
         self._added.add(triple, context)
+        return True
 
-    def remove(self, triple: RdflibTriple, context: Graph | None) -> None:
+    def remove(self, triple: RdflibTriple, context: Graph | None) -> bool:
         """Keep it for the commit."""
         assert context is not None, "stores with named graphs are told one of them"
-        if any(True for _ in self._added.triples(triple, context)):
+        if not self._holds(triple, context):
+            return False
+        if self._adds(triple, context):
             self._added.remove(triple, context)
             if not self._is_unsure:
-                return
+                return True
         self._removed[_key(triple, context)] = None
+        return True
+
+    def remove_all(self, pattern: Pattern, context: Graph | None, found: list[Placed]) -> None:
+        """Keep it for the commit."""
+        del pattern, context
+        for triple, graph in found:
+            self.remove(triple, graph)
 
     def add_graph(self, context: Graph) -> None:
         """Keep it for the commit."""

@@ -22,12 +22,14 @@ from rdflib.store import VALID_STORE, Store
 from rdflib.term import Identifier, Literal, URIRef
 
 from patchlog.errors import UsageError
+from patchlog.pipes import batches
 from patchlog.rdflib_hook.capture.batching import Batching
 from patchlog.rdflib_hook.capture.connection import Connection
 from patchlog.rdflib_hook.capture.session import Session
 from patchlog.rdflib_hook.capture.settings import HeaderValue, Settings, settings_of
 from patchlog.rdflib_hook.capture.sparql import UpdateEngine
 from patchlog.rdflib_hook.capture.workbench import Workbench
+from patchlog.rdflib_hook.collector import paused_collector
 
 __all__ = ["CapturedStore"]
 
@@ -202,8 +204,10 @@ class CapturedStore(Store):
         with self._lock:
             _ = self._open
             add = self._bench.add
-            for subject, predicate, object_, context in quads:
-                add((subject, predicate, object_), context)
+            for batch in batches(quads):
+                with paused_collector():
+                    for subject, predicate, object_, context in batch:
+                        add((subject, predicate, object_), context)
             self._changed()
 
     def remove(self, triple: Any, context: Graph | None = None) -> None:

@@ -24,14 +24,15 @@ from patchlog.rdflib_hook.capture.journal import (
 )
 from patchlog.rdflib_hook.capture.prefixes import Prefixes
 from patchlog.rdflib_hook.capture.staging import StagedWorkspace
-from patchlog.rdflib_hook.capture.workspace import DirectWorkspace, Pattern, Workspace, rdflib_net
+from patchlog.rdflib_hook.capture.workspace import DirectWorkspace, Pattern, Placed, Workspace, rdflib_net
 from patchlog.rdflib_hook.collector import paused_collector
 from patchlog.rdflib_hook.terms import TermBuilder
 from patchlog.text.terms import Iri, parse_term
 
 __all__ = ["Workbench", "declared_after"]
 
-_STRING: Final = XSD.string
+_STRINGS: Final = frozenset({XSD.string})
+_ANY: Final = URIRef("")
 _NAMES: Final = frozenset({URIRef, BNode})
 
 
@@ -39,16 +40,17 @@ class Workbench:
     """The changes of one transaction on an inner store, and the namespaces."""
 
     def __init__(self, inner: Store, owner: Store) -> None:
-        is_in_memory = isinstance(inner, Memory | SimpleMemory)
         self.workspace: Final[Workspace] = (
-            DirectWorkspace(inner, owner) if is_in_memory else StagedWorkspace(inner, owner)
+            DirectWorkspace(inner, owner) if isinstance(inner, Memory | SimpleMemory) else StagedWorkspace(inner, owner)
         )
         self.journal: Final = Journal()
         self.prefixes: Final = Prefixes()
         self._has_graphs = inner.context_aware
         self._knows_graphs = inner.graph_aware
         self._has_formulae = inner.formula_aware
-        self._graphs: set[Identifier] = set()
+        self._graphs: dict[Identifier, Graph | None] = {}
+        self._latest: Graph | None = None  # the graph that was added to last
+        self._is_quoted = False
         self._builder = TermBuilder()
 
     def begin(self) -> None:
@@ -56,7 +58,7 @@ class Workbench:
         for name, iri in self.workspace.namespaces().items():
             self.prefixes.bind(name, URIRef(iri))
         if self._knows_graphs:
-            self._graphs = {graph.identifier for graph in self.workspace.contexts(None)}
+            self._graphs = {graph.identifier: graph for graph in self.workspace.contexts(None)}
 
     @property
     def is_empty(self) -> bool:
@@ -65,28 +67,51 @@ class Workbench:
 
     def add(self, triple: RdflibTriple, context: Graph | None, quoted: bool = False) -> None:  # noqa: FBT001, FBT002
         """Add a triple, if it is not there."""
-        triple = self._admitted(triple)
-        if not self._has_graphs:
-            context = None
-        if self.workspace.holds(triple, context):
-            return
-        if context is not None:
-            if context.identifier not in self._graphs:
+        if context is not self._latest:
+            context = self._entered(context)
+            if context is not None:
                 self.add_graph(context)
-            quoted = quoted or isinstance(context, QuotedGraph)
-        self.workspace.add(triple, context, quoted)
-        self.journal.note((ADDED, triple, context, quoted))
+                self._latest = context
+        quoted = quoted or self._is_quoted
+        triple = self._admitted(triple)
+        if self.workspace.add(triple, context, quoted):
+            self.journal.note((ADDED, triple, context, quoted))
 
     def remove(self, pattern: Pattern, context: Graph | None) -> None:
         """Remove all triples that match, from one graph or from all."""
-        for triple, graph in list(self.matches(pattern, context)):
-            self.workspace.remove(triple, graph)
+        if context is not self._latest:
+            context = self._entered(context)
+        subject, predicate, object_ = pattern
+        is_one = subject is not None and predicate is not None and object_ is not None
+        if is_one and (context is not None or not self._has_graphs):
+            triple = self.workspace.as_kept(self._admitted(pattern))
+            if self.workspace.remove(triple, context):
+                self.journal.note((DELETED, triple, context, self._is_quoted))
+            return
+        pattern = self._meant(pattern)
+        found = list(self.matches(pattern, context))
+        if found:
+            self.workspace.remove_all(pattern, context, found)
+        for triple, graph in found:
             self.journal.note((DELETED, triple, graph, isinstance(graph, QuotedGraph)))
 
-    def matches(self, pattern: Pattern, context: Graph | None) -> Iterator[tuple[RdflibTriple, Graph | None]]:
+    def _entered(self, context: Graph | None) -> Graph | None:
+        """Look at a graph that the change before was not in.
+
+        rdflib makes a new object for each mention of a graph. The journal keeps the first.
+        """
+        if not self._has_graphs or context is None:
+            context = None
+        else:
+            known = self._graphs.get(context.identifier)
+            if type(known) is type(context):
+                context = known
+        self._is_quoted = isinstance(context, QuotedGraph)
+        self._latest = None  # until something is added to it: it need not be known
+        return context
+
+    def matches(self, pattern: Pattern, context: Graph | None) -> Iterator[Placed]:
         """The triples that match, as the store has them, with each graph in which they are."""
-        if None not in pattern:
-            pattern = self._admitted(pattern)
         if not self._has_graphs:
             return ((triple, None) for triple, _ in self.workspace.triples(pattern, None))
         if context is not None:
@@ -97,6 +122,12 @@ class Workbench:
             for graph in graphs
         )
 
+    def _meant(self, pattern: Pattern) -> Pattern:
+        """The pattern with its object as the store has it."""
+        if pattern[2] is None:
+            return pattern
+        return pattern[0], pattern[1], self._admitted((_ANY, _ANY, pattern[2]))[2]
+
     def _exact(self, triple: RdflibTriple, pattern: Pattern) -> RdflibTriple:
         # A store that is asked for one literal answers with the one that it was asked for.
         return triple if pattern[2] is None else self.workspace.as_kept(triple)
@@ -104,7 +135,7 @@ class Workbench:
     def add_graph(self, context: Graph) -> None:
         """Know a graph."""
         if self._knows_graphs and context.identifier not in self._graphs:
-            self._graphs.add(context.identifier)
+            self._graphs[context.identifier] = context
             self.workspace.add_graph(context)
             self.journal.note_graph(GRAPH_ADDED, context)
 
@@ -112,13 +143,15 @@ class Workbench:
         """Remove the triples of a graph, and know it no more."""
         self.remove((None, None, None), context)
         if context.identifier in self._graphs:
-            self._graphs.remove(context.identifier)
+            del self._graphs[context.identifier]
+            self._latest = None
             self.workspace.remove_graph(context)
             self.journal.note_graph(GRAPH_REMOVED, context)
 
     def undo_to(self, mark: int) -> list[Entry]:
         """Take back what came behind a mark of the journal. Returns it, the first first."""
         undone = []
+        self._latest = None
         for entry in self.journal.take_back_to(mark):
             kind, triple, context, quoted = entry
             if kind == ADDED:
@@ -127,11 +160,11 @@ class Workbench:
                 self.workspace.add(triple, context, quoted)
             elif kind == GRAPH_ADDED:
                 assert context is not None
-                self._graphs.discard(context.identifier)
+                self._graphs.pop(context.identifier, None)
                 self.workspace.remove_graph(context)
             else:
                 assert context is not None
-                self._graphs.add(context.identifier)
+                self._graphs[context.identifier] = context
                 self.workspace.add_graph(context)
             undone.append(entry)
         undone.reverse()
@@ -153,7 +186,8 @@ class Workbench:
         with paused_collector():
             self.workspace.settle(net, log_id, version, declared)
         if self._knows_graphs:
-            self._graphs |= {quad[3] for quad in net.adds if quad[3] is not None}
+            for name in {quad[3] for quad in net.adds if quad[3] is not None}:
+                self._graphs.setdefault(name, None)
 
     def _admitted(self, triple: Any) -> RdflibTriple:
         """The triple as it is recorded and kept. Raises UsageError for what is no term of a log."""
@@ -166,13 +200,17 @@ class Workbench:
             return subject, predicate, object_
         if not isinstance(object_, Literal):
             self._check(object_)
-        elif object_.language is not None:
-            return self.workspace.as_kept((subject, predicate, object_))
-        elif object_.datatype is not None:
-            if object_.datatype == _STRING:  # in RDF 1.1 the same term as a plain literal, in rdflib another
+            return subject, predicate, object_
+        # The slots and not the properties, as this is done for each triple.
+        language, datatype = object_._language, object_._datatype  # noqa: SLF001
+        if language is None:
+            if datatype is None:
+                return subject, predicate, object_
+            if datatype in _STRINGS:  # in RDF 1.1 the same term as a plain literal, in rdflib another
                 return subject, predicate, Literal(str(object_))
-            return self.workspace.as_kept((subject, predicate, object_))
-        return subject, predicate, object_
+            if not self.workspace.rewrites_literals:
+                return subject, predicate, object_
+        return self.workspace.as_kept((subject, predicate, object_))
 
     def _check(self, term: object) -> None:
         if isinstance(term, URIRef | BNode | Literal) or (self._has_formulae and isinstance(term, QuotedGraph)):

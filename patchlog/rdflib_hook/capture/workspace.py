@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Protocol, TypeAlias
 
-from rdflib.graph import Graph
+from rdflib.graph import Graph, QuotedGraph
+from rdflib.plugins.stores.memory import Memory, SimpleMemory
 from rdflib.store import Store
 from rdflib.term import IdentifiedNode, Literal
 
@@ -20,24 +21,26 @@ from patchlog.model import DEFAULT_GRAPH, Quad
 from patchlog.rdflib_hook.capture.journal import Net, RdflibQuad, RdflibTriple
 from patchlog.rdflib_hook.terms import TermBuilder
 
-__all__ = ["DirectWorkspace", "Found", "Pattern", "Workspace", "rdflib_net"]
+__all__ = ["DirectWorkspace", "Found", "Pattern", "Placed", "Workspace", "rdflib_net"]
 
 Pattern: TypeAlias = tuple[object, object, object]
 Found: TypeAlias = tuple[RdflibTriple, Iterator[Graph | None]]
+Placed: TypeAlias = tuple[RdflibTriple, Graph | None]
 
 
 class Workspace(Protocol):
-    """What is read from and written to in a transaction. Calls that write are about one real change."""
+    """What is read from and written to in a transaction."""
 
     @property
     def is_clean(self) -> bool:
         """Whether the inner store has all that there is."""
 
+    @property
+    def rewrites_literals(self) -> bool:
+        """Whether the store may have other lexical forms than it was given."""
+
     def triples(self, pattern: Pattern, context: Graph | None) -> Iterator[Found]:
         """The triples that match, each with graphs where it is."""
-
-    def holds(self, triple: RdflibTriple, context: Graph | None) -> bool:
-        """Whether a triple is in a graph."""
 
     def as_kept(self, triple: RdflibTriple) -> RdflibTriple:
         """The triple in the form in which the store has it, or would have it."""
@@ -48,11 +51,14 @@ class Workspace(Protocol):
     def size(self, context: Graph | None) -> int:
         """How many triples there are."""
 
-    def add(self, triple: RdflibTriple, context: Graph | None, quoted: bool) -> None:  # noqa: FBT001 - rdflib's own
-        """Add a triple that is not there."""
+    def add(self, triple: RdflibTriple, context: Graph | None, quoted: bool) -> bool:  # noqa: FBT001 - rdflib's own
+        """Add a triple. Returns whether it was not there."""
 
-    def remove(self, triple: RdflibTriple, context: Graph | None) -> None:
-        """Remove a triple that is there."""
+    def remove(self, triple: RdflibTriple, context: Graph | None) -> bool:
+        """Remove a triple. Returns whether it was there."""
+
+    def remove_all(self, pattern: Pattern, context: Graph | None, found: list[Placed]) -> None:
+        """Remove what matches a pattern: all that was found, each in its graph."""
 
     def add_graph(self, context: Graph) -> None:
         """Know a graph."""
@@ -77,19 +83,21 @@ class DirectWorkspace:
     """An rdflib store in memory: Memory, or SimpleMemory, which has one graph."""
 
     is_clean = True
+    rewrites_literals = False
 
-    def __init__(self, inner: Store, owner: Store) -> None:
+    def __init__(self, inner: Memory | SimpleMemory, owner: Store) -> None:
         self._inner = inner
         self._owner = owner
+        # Looking for each triple before it is added would cost a fifth of the time that the store itself takes. It has
+        # a set of triples for each graph, whose size says afterwards whether there was a change.
+        self._sets: dict[str, set[RdflibTriple]] | None = getattr(inner, "_Memory__contextTriples", None)
+        self._keys: dict[IdentifiedNode, str] = {}
+        self._has_formulae = isinstance(inner, Memory) and any(isinstance(g, QuotedGraph) for g in inner.contexts())
         self._named: dict[IdentifiedNode, Graph] = {}
 
     def triples(self, pattern: Pattern, context: Graph | None) -> Iterator[Found]:
         """As the store has them."""
         return self._inner.triples(pattern, context)  # type: ignore[arg-type]
-
-    def holds(self, triple: RdflibTriple, context: Graph | None) -> bool:
-        """Whether the store has it."""
-        return any(True for _ in self._inner.triples(triple, context))
 
     def as_kept(self, triple: RdflibTriple) -> RdflibTriple:
         """The triple with the language tag as the store has spelled it first.
@@ -97,7 +105,7 @@ class DirectWorkspace:
         "a"@en and "a"@EN are one term for the store, whatever the graph, and it goes on to say the first of them.
         """
         subject, predicate, object_ = triple
-        if not (isinstance(object_, Literal) and object_.language) or not self.holds(triple, None):
+        if not (isinstance(object_, Literal) and object_.language) or not self._holds(triple):
             return triple
         for (_, _, kept), _ in self._inner.triples((subject, predicate, None), None):
             if kept == object_:
@@ -112,13 +120,45 @@ class DirectWorkspace:
         """As the store counts."""
         return self._inner.__len__(context)
 
-    def add(self, triple: RdflibTriple, context: Graph | None, quoted: bool) -> None:  # noqa: FBT001 - as in rdflib
+    def add(self, triple: RdflibTriple, context: Graph | None, quoted: bool) -> bool:  # noqa: FBT001 - as in rdflib
         """Add it."""
-        self._inner.add(triple, context, quoted)  # type: ignore[arg-type]
+        if self._sets is None or context is None:
+            if self._holds(triple):
+                return False
+            self._inner.add(triple, context, quoted)  # type: ignore[arg-type]
+            return True
+        key = self._keys.get(context.identifier) or self._key(context.identifier)
+        size = len(self._sets.get(key, ()))
+        self._inner.add(triple, context, quoted)
+        self._has_formulae = self._has_formulae or quoted
+        return len(self._sets[key]) != size
 
-    def remove(self, triple: RdflibTriple, context: Graph | None) -> None:
+    def remove(self, triple: RdflibTriple, context: Graph | None) -> bool:
         """Remove it."""
+        if self._sets is None or context is None:
+            was_there = self._holds(triple)
+            self._inner.remove(triple, context)
+            return was_there
+        key = self._keys.get(context.identifier) or self._key(context.identifier)
+        size = len(self._sets.get(key, ()))
         self._inner.remove(triple, context)
+        return len(self._sets.get(key, ())) != size
+
+    def remove_all(self, pattern: Pattern, context: Graph | None, found: list[Placed]) -> None:
+        """Remove them: at once, unless that would take the triples of formulae along."""
+        if context is not None or not self._has_formulae:
+            self._inner.remove(pattern, context)  # type: ignore[arg-type]
+            return
+        for triple, graph in found:
+            self._inner.remove(triple, graph)
+
+    def _holds(self, triple: RdflibTriple) -> bool:
+        """Whether the store has it, in whatever graph."""
+        return any(True for _ in self._inner.triples(triple, None))
+
+    def _key(self, name: IdentifiedNode) -> str:
+        """The key of a graph in the store: its kind and its name."""
+        return self._keys.setdefault(name, f"{type(name).__name__}:{name}")
 
     def add_graph(self, context: Graph) -> None:
         """Add it."""

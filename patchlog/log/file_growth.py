@@ -8,7 +8,6 @@ is zero until then: so what a writer has left that died is told from all else.
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import time
 from collections.abc import Iterable, Iterator
@@ -17,7 +16,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
-from patchlog.errors import LogNotFound, StorageError, StorageFull
+from patchlog.errors import LogNotFound, StorageError, StorageFull, UsageError
 from patchlog.log.scanning import UNWRITTEN
 
 __all__ = ["create_file", "file_errors_translated", "grow", "locked"]
@@ -44,6 +43,14 @@ def locked(path: Path, *, exclusive: bool) -> Iterator[int]:
 
 
 def _lock(file: int, path: Path, deadline: float, *, exclusive: bool) -> None:
+    try:
+        import fcntl
+    except ImportError:
+        if exclusive:
+            raise UsageError(
+                f"{path} cannot be written here: this system has no locks for it; use a database"
+            ) from None
+        return
     while True:
         try:
             fcntl.flock(file, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)

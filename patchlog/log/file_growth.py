@@ -47,9 +47,7 @@ def _lock(file: int, path: Path, deadline: float, *, exclusive: bool) -> None:
         import fcntl
     except ImportError:
         if exclusive:
-            raise UsageError(
-                f"{path} cannot be written here: this system has no locks for it; use a database"
-            ) from None
+            raise UsageError(f"{path} cannot be written here: this system has no locks; use a database") from None
         return
     while True:
         try:

@@ -11,7 +11,7 @@ SOAK ?= 300
 CODEC_TESTS := tests/unit tests/conformance
 
 .DELETE_ON_ERROR:
-.PHONY: help setup demo serve test check format bench fuzz soak proto lock clean
+.PHONY: help setup demo serve test check format bench fuzz soak proto reference lock clean
 
 help: ## List the verbs
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -22,10 +22,10 @@ demo: $(VENV)/patchlog ## Show the codec at work on a small dataset
 serve: setup ## Start the service on patchlog.db, at http://127.0.0.1:8080 (SERVE="--port 9000" for another port)
 	@$(VENV)/bin/patchlog serve $(SERVE)
 
-setup: $(VENV)/patchlog $(VENV)/dev ## Make the virtual environment with all that the other verbs need
+setup: $(VENV)/patchlog $(VENV)/dev $(VENV)/spark ## Make the virtual environment with all that the other verbs need
 
 test: setup ## Run the tests, those of the codec on the native and on the pure implementation
-	$(PYTHON) -m pytest -n 2 $(PYTEST_ARGS)
+	$(PYTHON) -m pytest -n 2 --dist loadgroup $(PYTEST_ARGS)
 	@if $(PYTHON) -c 'import patchlog._native' 2>/dev/null; then set -x; \
 	    PATCHLOG_PURE=1 $(PYTHON) -m pytest -n 2 $(PYTEST_ARGS) $(CODEC_TESTS); \
 	else echo "the native codec is not built: all of this ran on the pure one"; fi
@@ -61,13 +61,16 @@ proto: setup ## Compile proto/*.proto into patchlog/wire/descriptors.binpb
 	$(PYTHON) -m grpc_tools.protoc --proto_path=proto --descriptor_set_out=patchlog/wire/descriptors.binpb \
 	    rdf.proto patch.proto grpc.proto patch_stream.proto
 
+reference: setup ## Write the pages of docs/reference from the code
+	$(PYTHON) docs/reference.py
+
 lock: setup ## Choose the newest versions of all dependencies and write the lock files
 	$(PYTHON) -m uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
 	    --custom-compile-command "make lock" pyproject.toml --group build \
 	    --output-file requirements.lock
 	$(PYTHON) -m uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
 	    --custom-compile-command "make lock" pyproject.toml --constraint requirements.lock --group dev \
-	    --extra api --extra arrow --extra grpc --extra postgres --extra rdf \
+	    --extra api --extra arrow --extra grpc --extra postgres --extra rdf --extra spark \
 	    --output-file requirements-dev.lock
 
 clean: ## Remove all that make has made
@@ -91,6 +94,12 @@ $(VENV)/run: $(VENV)/pyvenv.cfg requirements.lock
 $(VENV)/dev: $(VENV)/run requirements-dev.lock
 	@echo "installing what requirements-dev.lock names"
 	@$(PIP) install --quiet --require-hashes --requirement requirements-dev.lock
+	@touch $@
+
+# Delta's JARs are in the user's cache, so most of the time there is nothing to fetch.
+$(VENV)/spark: $(VENV)/patchlog $(VENV)/dev
+	@if ! command -v java >/dev/null; then echo "java was not found: Spark and its tests are left out"; \
+	elif $(PYTHON) -c 'import delta, pyspark' 2>/dev/null; then $(PYTHON) -m spark setup || [ -z "$$CI" ]; fi
 	@touch $@
 
 $(VENV)/patchlog: $(VENV)/run pyproject.toml setup.py $(CRATE_FILES)

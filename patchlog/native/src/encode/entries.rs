@@ -3,8 +3,10 @@
 use crate::encode::frames::Frames;
 use crate::encode::lookup::{Lookup, Seen};
 use crate::fault::{Result, unsupported};
+use crate::hash::glance;
 use crate::options::TermOptions;
 use crate::scan::split_point;
+use crate::text::same;
 use crate::wire::{put_bytes, put_uint};
 
 /// Field numbers of the lookup rows, which differ between the two kinds of stream.
@@ -30,6 +32,16 @@ struct Remembered {
 }
 
 const REMEMBERED: usize = 1 << 13;
+
+/// The entries of an IRI without a handle: of those whose ends look like this one's, the last.
+#[derive(Clone, Copy, Default)]
+struct Recent {
+    prefix: Seen,
+    name: Seen,
+}
+
+const RECENT: usize = 1 << 10;
+
 /// With fewer prefixes than a quad has terms, one statement could need more entries than there are.
 const FEWEST_PREFIXES: u32 = 4;
 /// No id follows this one, so the next is written out.
@@ -43,6 +55,7 @@ pub struct Entries {
     last_name: u32,
     /// Filled when the first IRI comes with a handle: a source of text has none.
     remembered: Vec<Remembered>,
+    recent: Vec<Recent>,
     rows: LookupRows,
     /// Number of the row being written.
     row: u64,
@@ -58,6 +71,7 @@ impl Entries {
             last_prefix: 0,
             last_name: 0,
             remembered: Vec::new(),
+            recent: vec![Recent::default(); RECENT],
             rows,
             row: 0,
             entry: Vec::new(),
@@ -82,7 +96,16 @@ impl Entries {
     #[inline(always)]
     pub fn iri_ids(&mut self, iri: &[u8], handle: u64, frames: &mut Frames) -> Result<(u32, u32)> {
         if handle == 0 {
+            let slot = (glance(iri) >> (64 - RECENT.trailing_zeros())) as usize;
+            let Recent { prefix, name } = self.recent[slot];
+            if self.hold(prefix, name) && self.make_up(iri, prefix.id, name.id) {
+                return Ok(self.reuse(prefix.id, name.id));
+            }
             let (prefix, name) = self.find(iri, frames)?;
+            self.recent[slot] = Recent {
+                prefix: self.prefixes.see(prefix),
+                name: self.names.see(name),
+            };
             return Ok(self.count_ids(prefix, name));
         }
         if self.remembered.is_empty() {
@@ -90,8 +113,8 @@ impl Entries {
         }
         let slot = handle as usize & (REMEMBERED - 1);
         let known = self.remembered[slot];
-        if known.handle == handle && self.reuse(known.prefix, known.name) {
-            return Ok(self.count_ids(known.prefix.id, known.name.id));
+        if known.handle == handle && self.hold(known.prefix, known.name) {
+            return Ok(self.reuse(known.prefix.id, known.name.id));
         }
         let (prefix, name) = self.find(iri, frames)?;
         self.remembered[slot] = Remembered {
@@ -102,18 +125,33 @@ impl Entries {
         Ok(self.count_ids(prefix, name))
     }
 
-    /// Use entries that were seen before; false where one of them holds something else by now.
+    /// Whether entries that were seen before still hold the same.
     #[inline(always)]
-    fn reuse(&mut self, prefix: Seen, name: Seen) -> bool {
-        let has_prefix = prefix.id != 0;
-        if !self.names.holds(name) || (has_prefix && !self.prefixes.holds(prefix)) {
-            return false;
+    fn hold(&self, prefix: Seen, name: Seen) -> bool {
+        self.names.holds(name) && (prefix.id == 0 || self.prefixes.holds(prefix))
+    }
+
+    /// Whether the texts of two entries, which hold what they held, are this IRI.
+    #[inline(always)]
+    fn make_up(&self, iri: &[u8], prefix: u32, name: u32) -> bool {
+        let prefix = match prefix {
+            0 => b"",
+            id => self.prefixes.text(id),
+        };
+        match iri.split_at_checked(prefix.len()) {
+            Some((start, rest)) => same(self.names.text(name), rest) && same(prefix, start),
+            None => false,
         }
-        if has_prefix {
-            self.prefixes.reuse(prefix.id, self.row);
+    }
+
+    /// Use entries that are in the tables: the ids to write.
+    #[inline(always)]
+    fn reuse(&mut self, prefix: u32, name: u32) -> (u32, u32) {
+        if prefix != 0 {
+            self.prefixes.reuse(prefix, self.row);
         }
-        self.names.reuse(name.id, self.row);
-        true
+        self.names.reuse(name, self.row);
+        self.count_ids(prefix, name)
     }
 
     /// The ids of the entries of an IRI, which are written where they are new. Without prefixes that of the prefix is 0.

@@ -1,73 +1,50 @@
 //! The writer's lookup table: text to id, with the entry that was used least recently given up when the table is full.
 
 use crate::fault::{Result, unsupported};
-use crate::hash::hash_bytes;
-use crate::text::{append, same};
+use crate::hash::{glance, hash_bytes};
+use crate::text::same;
 
 const NONE: u32 = u32::MAX;
 const FIRST_BUCKETS: usize = 1 << 13;
 
-/// What is known of an entry but its text. Kept apart from that: to use an entry touches its neighbours too.
+/// An entry, in one cache line unless its text is long.
+#[repr(align(64))]
 struct Entry {
-    /// Neighbours in order of use.
-    older: u32,
-    newer: u32,
+    /// The row that used the entry last: what one row uses must not be given up for it.
+    row: u64,
     hash: u32,
     /// Differs for everything that ever stood in the table: a remembered use is good as long as this is the same.
     serial: u32,
-    /// The row that used the entry last: what one row uses must not be given up for it.
-    row: u64,
+    /// The length of the text, or `LONG` where it does not fit and stands in `Lookup::long_texts`.
+    length: u8,
+    text: [u8; MAX_SHORT],
 }
+
+const MAX_SHORT: usize = 47;
+const LONG: u8 = u8::MAX;
 
 /// An entry with this serial is not to be remembered: the serials have run out.
 const NO_SERIAL: u32 = 0;
 
-/// The texts of entries. Nearly all are short, and stand side by side.
-#[derive(Default)]
-struct Texts {
-    /// The length of a text, and the text; `LONG` where it does not fit.
-    short: Vec<[u8; SLOT]>,
-    long: Vec<Vec<u8>>,
+/// Neighbours of an entry in order of use. Kept apart from the entries: to use one touches its neighbours too.
+#[derive(Clone, Copy)]
+struct Link {
+    older: u32,
+    newer: u32,
 }
 
-const SLOT: usize = 32;
-const LONG: u8 = u8::MAX;
-
-impl Texts {
-    #[inline(always)]
-    fn get(&self, index: usize) -> &[u8] {
-        let slot = &self.short[index];
-        match slot.get(1..1 + usize::from(slot[0])) {
-            Some(text) => text,
-            None => &self.long[index],
-        }
-    }
-
-    fn set(&mut self, index: usize, text: &[u8]) {
-        if index >= self.short.len() {
-            self.short.resize(index + 1, [0; SLOT]);
-        }
-        let slot = &mut self.short[index];
-        if let Some(room) = slot[1..].get_mut(..text.len()) {
-            room.copy_from_slice(text);
-            slot[0] = text.len() as u8;
-            return;
-        }
-        slot[0] = LONG;
-        if index >= self.long.len() {
-            self.long.resize_with(index + 1, Vec::new);
-        }
-        let long = &mut self.long[index];
-        long.clear();
-        append(long, text);
-    }
-}
+const UNLINKED: Link = Link {
+    older: NONE,
+    newer: NONE,
+};
 
 pub struct Lookup {
     what: &'static str,
     size: u32,
     entries: Vec<Entry>,
-    texts: Texts,
+    links: Vec<Link>,
+    /// By index, as far as there are any.
+    long_texts: Vec<Vec<u8>>,
     /// Open addressing with linear probing, at most half full: the hash in the upper half, the index plus one in the lower;
     /// 0 is free.
     buckets: Vec<u64>,
@@ -82,16 +59,6 @@ pub struct Lookup {
 }
 
 const HINTS: usize = 64;
-
-/// Where the hint of a text stands. Texts that are alike in their last bytes share one, which is only slower.
-#[inline(always)]
-fn hint_of(text: &[u8]) -> usize {
-    let last = text.last_chunk::<8>().map_or(0, |last| u64::from_le_bytes(*last));
-    (last
-        .wrapping_add(text.len() as u64)
-        .wrapping_mul(0x9E37_79B9_7F4A_7C15)
-        >> 58) as usize
-}
 
 /// An id and, where the entry is new, the id to write in its row (0: the previous one plus one).
 pub struct Found {
@@ -117,7 +84,8 @@ impl Lookup {
             what,
             size,
             entries: Vec::new(),
-            texts: Texts::default(),
+            links: Vec::new(),
+            long_texts: Vec::new(),
             buckets: vec![0; buckets],
             mask: buckets - 1,
             hints: [NONE; HINTS],
@@ -145,16 +113,10 @@ impl Lookup {
             self.buckets.fill(0);
         }
         self.entries.clear();
-        for index in 0..reserved as usize {
+        self.links.clear();
+        for _ in 0..reserved {
             // Not in the order of use, not in a bucket and not hinted at, so it is neither found nor given up.
-            self.entries.push(Entry {
-                older: NONE,
-                newer: NONE,
-                hash: 0,
-                serial: NO_SERIAL,
-                row: 0,
-            });
-            self.texts.set(index, b"");
+            self.push_entry();
         }
         self.hints.fill(NONE);
         self.oldest = NONE;
@@ -165,6 +127,44 @@ impl Lookup {
 
     pub fn size(&self) -> u32 {
         self.size
+    }
+
+    fn push_entry(&mut self) {
+        self.links.push(UNLINKED);
+        self.entries.push(Entry {
+            row: 0,
+            hash: 0,
+            serial: NO_SERIAL,
+            length: 0,
+            text: [0; MAX_SHORT],
+        });
+    }
+
+    /// The text of an entry that is in the table.
+    #[inline(always)]
+    pub fn text(&self, id: u32) -> &[u8] {
+        let index = id as usize - 1;
+        let entry = &self.entries[index];
+        match entry.text.get(..usize::from(entry.length)) {
+            Some(text) => text,
+            None => &self.long_texts[index],
+        }
+    }
+
+    fn set_text(&mut self, index: usize, text: &[u8]) {
+        let entry = &mut self.entries[index];
+        if let Some(room) = entry.text.get_mut(..text.len()) {
+            room.copy_from_slice(text);
+            entry.length = text.len() as u8;
+            return;
+        }
+        entry.length = LONG;
+        if index >= self.long_texts.len() {
+            self.long_texts.resize_with(index + 1, Vec::new);
+        }
+        let long = &mut self.long_texts[index];
+        long.clear();
+        long.extend_from_slice(text);
     }
 
     /// An entry to remember.
@@ -202,26 +202,27 @@ impl Lookup {
 
     #[inline(always)]
     fn unlink(&mut self, index: u32) {
-        let Entry { older, newer, .. } = self.entries[index as usize];
+        let Link { older, newer } = self.links[index as usize];
         match older {
             NONE => self.oldest = newer,
-            _ => self.entries[older as usize].newer = newer,
+            _ => self.links[older as usize].newer = newer,
         }
         match newer {
             NONE => self.newest = older,
-            _ => self.entries[newer as usize].older = older,
+            _ => self.links[newer as usize].older = older,
         }
     }
 
     #[inline(always)]
     fn link_newest(&mut self, index: u32) {
         let newest = self.newest;
-        let entry = &mut self.entries[index as usize];
-        entry.older = newest;
-        entry.newer = NONE;
+        self.links[index as usize] = Link {
+            older: newest,
+            newer: NONE,
+        };
         match newest {
             NONE => self.oldest = index,
-            _ => self.entries[newest as usize].newer = index,
+            _ => self.links[newest as usize].newer = index,
         }
         self.newest = index;
     }
@@ -229,9 +230,9 @@ impl Lookup {
     /// As `find`, for texts that are long and few: most are found by a glance.
     #[inline(always)]
     pub fn find_often(&mut self, text: &[u8], row: u64) -> Result<Found> {
-        let hint = hint_of(text);
-        let index = self.hints[hint];
-        if index != NONE && same(self.texts.get(index as usize), text) {
+        let hint = glance(text) >> (64 - HINTS.trailing_zeros());
+        let index = self.hints[hint as usize];
+        if index != NONE && same(self.text(index + 1), text) {
             self.touch(index, row);
             return Ok(Found {
                 id: index + 1,
@@ -239,7 +240,7 @@ impl Lookup {
             });
         }
         let found = self.find(text, row)?;
-        self.hints[hint] = found.id - 1;
+        self.hints[hint as usize] = found.id - 1;
         Ok(found)
     }
 
@@ -254,7 +255,7 @@ impl Lookup {
                 return self.make(text, hash, row);
             }
             let index = known as u32 - 1;
-            if (known >> 32) as u32 == hash && same(self.texts.get(index as usize), text) {
+            if (known >> 32) as u32 == hash && same(self.text(index + 1), text) {
                 self.touch(index, row);
                 return Ok(Found {
                     id: index + 1,
@@ -268,18 +269,12 @@ impl Lookup {
     #[inline(never)]
     fn make(&mut self, text: &[u8], hash: u32, row: u64) -> Result<Found> {
         let index = if self.entries.len() < self.size as usize {
-            self.entries.push(Entry {
-                older: NONE,
-                newer: NONE,
-                hash,
-                serial: NO_SERIAL,
-                row,
-            });
+            self.push_entry();
             self.entries.len() as u32 - 1
         } else {
             self.give_up_oldest(row)?
         };
-        self.texts.set(index as usize, text);
+        self.set_text(index as usize, text);
         let entry = &mut self.entries[index as usize];
         entry.hash = hash;
         entry.serial = self.next_serial;
@@ -327,9 +322,8 @@ impl Lookup {
         // All that are in the order of use: entries that are left alone are not.
         let mut index = self.oldest;
         while index != NONE {
-            let Entry { hash, newer, .. } = self.entries[index as usize];
-            self.insert_bucket(hash, index);
-            index = newer;
+            self.insert_bucket(self.entries[index as usize].hash, index);
+            index = self.links[index as usize].newer;
         }
     }
 

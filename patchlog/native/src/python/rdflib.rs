@@ -84,9 +84,11 @@ impl RdflibSink {
     /// `str.__new__(class, text)`.
     #[inline(always)]
     fn make<'py>(&self, py: Python<'py>, class: &Py<PyType>, text: &str) -> PyResult<Bound<'py, PyAny>> {
-        let arguments = PyTuple::new(py, [PyString::new(py, text)])?;
-        // SAFETY: the class derives from str, the arguments are a tuple, and there are no keywords.
+        let text = PyString::new(py, text);
+        // SAFETY: the tuple takes a reference of its own to the text; the class derives from str, the arguments are a tuple,
+        // and there are no keywords.
         unsafe {
+            let arguments = Bound::from_owned_ptr_or_err(py, ffi::PyTuple_Pack(1, text.as_ptr()))?;
             let made = (self.string_new)(class.as_ptr().cast(), arguments.as_ptr(), std::ptr::null_mut());
             Bound::from_owned_ptr_or_err(py, made)
         }
@@ -140,12 +142,10 @@ impl RdflibSink {
     }
 
     #[inline(always)]
-    fn register<'py>(&self, py: Python<'py>, place: Place) -> Bound<'py, PyAny> {
+    fn register(&self, place: Place) -> &Py<PyAny> {
         self.registers[place as usize]
             .as_ref()
             .unwrap_or(&self.default_graph)
-            .bind(py)
-            .clone()
     }
 }
 
@@ -233,24 +233,23 @@ impl Sink for RdflibSink {
             return Err(is_patch());
         }
         let py = attached();
-        let terms = [
-            self.register(py, Place::Subject),
-            self.register(py, Place::Predicate),
-            self.register(py, Place::Object),
-        ];
-        let tuple = if has_graph {
-            let [subject, predicate, object] = terms;
-            PyTuple::new(py, [subject, predicate, object, self.register(py, Place::Graph)])?
-        } else {
-            PyTuple::new(py, terms)?
+        let [subject, predicate, object, graph] = STATEMENT_PLACES.map(|place| self.register(place).as_ptr());
+        // SAFETY: the registers keep the terms alive, and the tuple takes references of its own to them.
+        let tuple = unsafe {
+            let tuple = if has_graph {
+                ffi::PyTuple_Pack(4, subject, predicate, object, graph)
+            } else {
+                ffi::PyTuple_Pack(3, subject, predicate, object)
+            };
+            Bound::from_owned_ptr_or_err(py, tuple)?
         };
-        self.output.push(tuple.into_any().unbind());
+        self.output.push(tuple.unbind());
         Ok(())
     }
 
     fn namespace(&mut self, _action: Action, name: &str, _has_iri: bool, _has_graph: bool) -> Result<()> {
         let py = attached();
-        let pair = (name, self.register(py, Place::Value)).into_pyobject(py)?;
+        let pair = (name, self.register(Place::Value)).into_pyobject(py)?;
         self.namespaces.push(pair.into_any().unbind());
         Ok(())
     }

@@ -34,11 +34,8 @@ def built(log, **body):
 
 
 def awaited(log, location):
-    deadline = time.monotonic() + 30
-    while (found := log.client.get(location)).json()["state"] == "building":
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    return found
+    _until(lambda: log.client.get(location).json()["state"] != "building")
+    return log.client.get(location)
 
 
 def started_with(log, data=QUADS, headers=NQUADS, version=0):
@@ -97,12 +94,16 @@ def test_processes_on_one_database_make_one_at_a_time(service, log, tmp_path):
     assert answer.status_code == 201, answer.text
 
 
-def _while_it_is_sent(log):
-    yield QUADS
+def _until(is_so):
     deadline = time.monotonic() + 20
-    while not log.get("/snapshots").json()["snapshots"]:
+    while not is_so():
         assert time.monotonic() < deadline
         time.sleep(0.02)
+
+
+def _while_it_is_sent(log):
+    yield QUADS
+    _until(lambda: log.get("/snapshots").json()["snapshots"])
     assert log.get("/snapshots").json()["snapshots"] == [{"version": 0, "state": "building"}]
     again = started_with(log)
     assert (again.status_code, again.json()["version"]) == (409, 0)
@@ -297,6 +298,31 @@ def test_dataset_that_cannot_be_read_leaves_nothing(log, data, headers, status, 
     assert member in refused.json()
     assert [one["state"] for one in log.get("/snapshots").json()["snapshots"]] in ([], ["failed"])
     assert started_with(log).status_code == 201
+
+
+def test_upload_that_is_cut_off_leaves_nothing(service, log):
+    with service.connect() as connection:
+        head = f"PUT {log.path}/snapshots/0 HTTP/1.1\r\nHost: x\r\nContent-Type: application/n-quads\r\n"
+        connection.sendall(f"{head}Content-Length: 1000000\r\n\r\n".encode() + QUADS)
+        _until(lambda: log.get("/snapshots").json()["snapshots"] == [{"version": 0, "state": "building"}])
+
+    _until(lambda: [one["state"] for one in log.get("/snapshots").json()["snapshots"]] == ["failed"])
+    assert started_with(log).json()["quads"] == 300
+
+
+def test_dataset_beyond_the_limit_is_refused(start):
+    service = start(max_body_bytes=10_000)
+    service.client.put("/logs/people")
+
+    refused = service.client.put("/logs/people/snapshots/0", content=iter([QUADS[:9000], QUADS]), headers=NQUADS)
+
+    assert refused.status_code == 413
+    assert (
+        service.client.put(
+            "/logs/people/snapshots/0", content=QUADS[: QUADS.index(b"\n") + 1], headers=NQUADS
+        ).status_code
+        == 201
+    )
 
 
 def test_dataset_that_is_not_the_log_s_is_refused(three):

@@ -1,5 +1,6 @@
 """Changes that are larger than memory are the same as those that fit."""
 
+import io
 import random
 
 import pytest
@@ -110,3 +111,18 @@ def test_thousands_of_namespaces_are_found_again():
     write_snapshot([[line(quad(1))]], namespaces, PLAIN, written.append)
 
     assert namespaces_of(written)[0] == namespaces
+
+
+@pytest.mark.peer
+def test_another_reader_reads_a_snapshot():
+    parse = pytest.importorskip("pyjelly.integrations.rdflib.parse")
+    blocks = [[line(quad(1)), line(quad(3))]]
+    namespaces = {("", "ex"): "<http://example.org/>", ("_:g", "ex"): "<http://example.org/g#>"}
+    written = []
+
+    write_snapshot(blocks, namespaces, PLAIN, written.append)
+
+    names, first, second = parse.parse_jelly_flat(io.BytesIO(b"".join(written)))
+    assert (names.prefix, str(names.iri)) == ("ex", "http://example.org/")
+    assert [str(one.s) for one in (first, second)] == ["http://example.org/1", "http://example.org/3"]
+    assert str(second.g) == "g"

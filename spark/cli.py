@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,14 +12,20 @@ import click
 from pyspark.sql import SparkSession
 
 from patchlog.cli.options import common
-from patchlog.cli.outcome import Session
+from patchlog.cli.outcome import CheckFailed, Session
+from patchlog.log.snapshots.writing import jelly_of
+from patchlog.rdf import read_frames
 from spark import jars
 from spark.faults import may_die
 from spark.job import ApplyJob, Done, Sizes
+from spark.looking_back import moment_at, namespaces_until, quads_at
+from spark.maintenance import optimize
 from spark.metrics import write_metrics
 from spark.origin import Origin
 from spark.session import opened_session
+from spark.snapshots import export, joined
 from spark.tables import Tables
+from spark.verification import verify
 
 __all__ = ["root"]
 
@@ -87,11 +93,11 @@ def _tables(spark: Any, origin: Origin, warehouse: str) -> Iterator[tuple[SparkS
 
 
 @root.command(short_help="Fetch Delta's JARs, once.")
-@click.option("--repository", metavar="URL", help="A mirror of Maven Central.")
+@click.option("--repository", metavar="URL", help="A mirror of Maven Central; the JARs are fetched again.")
 @common
 def setup(_session: Session, *, repository: str | None) -> None:
-    """Fetch Delta's JARs into a folder of patchlog's own, so that no later session needs a registry."""
-    found = jars.fetch(repository)
+    """Fetch Delta's JARs into a folder of patchlog's own, so that no session needs a registry."""
+    found = jars.fetch(repository) if repository else jars.installed()
     click.echo(f"{len(found)} JARs are in {jars.folder()}")
 
 
@@ -159,8 +165,7 @@ def apply(
     """
 
     def tell(done: Done) -> None:
-        if not cli.is_quiet:
-            click.echo(_line(done), err=True)
+        _tell(cli, done)
         if metrics is not None:
             write_metrics(metrics, done)
 
@@ -174,6 +179,119 @@ def apply(
             job.run_available()
         else:
             job.run_forever()
+
+
+@root.command("verify", short_help="Compare the tables with the log.")
+@of_log
+@on_spark
+@common
+def verify_tables(_session: Session, *, origin: Origin, warehouse: str, spark: Any) -> None:
+    """Compare `changes` with the log, version by version, and `quads` with what the changes come to."""
+    with _tables(spark, origin, warehouse) as (session, tables):
+        tables.check()
+        report = verify(session, origin, tables)
+    for difference in report.differences:
+        click.echo(difference)
+    if report.differences:
+        raise CheckFailed(f"the tables are not what the log says: {len(report.differences)} differences are shown")
+    click.echo(
+        f"{report.quads:,} quads (hash {report.quads_hash}) and {report.changes:,} changes stand for version "
+        f"{report.versions:,}, as in the log"
+    )
+
+
+@root.command("optimize", short_help="Compact and cluster the tables.")
+@of_log
+@on_spark
+@click.option(
+    "--keep-hours",
+    type=click.IntRange(0),
+    help="Delete files that no version of so many hours needs.  [default: a week]",
+)
+@common
+def optimize_tables(_session: Session, *, origin: Origin, warehouse: str, spark: Any, keep_hours: int | None) -> None:
+    """Compact and cluster the tables, and delete files that time travel needs no more. Jobs may be at work then."""
+    with _tables(spark, origin, warehouse) as (session, tables):
+        tables.check()
+        for one in optimize(session, tables, keep_hours=keep_hours):
+            click.echo(f"{one.table}: {one.files_after} files, before {one.files_before}")
+
+
+@root.command(short_help="Say what stands for a version of the log.")
+@of_log
+@on_spark
+@click.option("--version", required=True, type=click.IntRange(0), help="The version of the log.")
+@click.option("--to", metavar="DIR", help="Write its quads as a Delta table, which must not be there yet.")
+@common
+def at(_session: Session, *, origin: Origin, warehouse: str, spark: Any, version: int, to: str | None) -> None:
+    """Say which Delta version of `quads` stands for a version of the log, and what of `changes` comes on top."""
+    with _tables(spark, origin, warehouse) as (session, tables):
+        tables.check()
+        moment = moment_at(tables, version)
+        begin = "nothing" if moment.delta_version is None else f"Delta version {moment.delta_version} of quads"
+        first = max(moment.delta_stands_for, 0) + 1
+        click.echo(f"{begin}" if moment.is_exact else f"{begin}, and the changes of versions {first} to {version}")
+        if to is not None:
+            quads_at(session, tables, version).write.format("delta").mode("error").save(to)
+
+
+@root.group(short_help="Whole datasets: out of the tables, and into them.")
+def snapshot() -> None:
+    """Write the dataset of a version as Jelly-RDF, and begin a log and its tables with a dataset."""
+
+
+@snapshot.command("export", short_help="Write the quads of a version as Jelly-RDF.")
+@of_log
+@on_spark
+@click.option("--version", type=click.IntRange(0), help="The version of the log.  [default: the last that is applied]")
+@click.option("--to", required=True, metavar="DIR", help="The folder of the files, which is made.")
+@click.option("--joined", "joined_file", metavar="FILE", help="Write all of it into one file, too.")
+@click.option("--upload", is_flag=True, help="Let the log have it as its snapshot, which it compares with its patches.")
+@common
+def export_snapshot(
+    _session: Session,
+    *,
+    origin: Origin,
+    warehouse: str,
+    spark: Any,
+    version: int | None,
+    to: str,
+    joined_file: str | None,
+    upload: bool,
+) -> None:
+    """Write the quads of a version as Jelly-RDF, a file for each partition: all of them in parallel."""
+    with origin.opened() as log, _tables(spark, origin, warehouse) as (session, tables):
+        tables.check()
+        chosen = tables.quads_position().version if version is None else version
+        quads = quads_at(session, tables, chosen).select("subject", "predicate", "object", "graph")
+        namespaces = namespaces_until(session, origin, tables, chosen)
+        exported = export(quads, namespaces, log.describe().options, Path(to))
+        if joined_file is not None:
+            with Path(joined_file).open("wb") as file:
+                file.writelines(joined(exported.files))
+        if upload:
+            log.snapshots.put(chosen, joined(exported.files))
+    click.echo(f"version {chosen}: {exported.quads:,} quads in {len(exported.files)} files, {exported.bytes:,} bytes")
+
+
+@snapshot.command("import", short_help="Begin an empty log, and its tables, with a dataset.")
+@click.argument("path", metavar="FILE", type=click.Path(exists=True, dir_okay=False))
+@of_log
+@on_spark
+@common
+def import_snapshot(cli: Session, *, path: str, origin: Origin, warehouse: str, spark: Any) -> None:
+    """Give an empty log a dataset to begin with (Jelly-RDF, N-Quads, TriG …), and load it into its tables."""
+    with origin.opened() as log:
+        log.snapshots.put(0, jelly_of(read_frames(path)))
+    with _tables(spark, origin, warehouse) as (session, tables):
+        tables.create()
+        job = ApplyJob(session, origin, tables, tell=partial(_tell, cli))
+        job.run_available()
+
+
+def _tell(cli: Session, done: Done) -> None:
+    if not cli.is_quiet:
+        click.echo(_line(done), err=True)
 
 
 def _line(done: Done) -> str:

@@ -21,8 +21,10 @@ import pyarrow as pa
 from patchlog.engine import ArrowDecoder
 from patchlog.errors import StorageError
 from patchlog.log.records import LoggedPatch, PatchRecord
+from patchlog.log.snapshots.reading import STORED_LIMITS
+from patchlog.pipes import drain
 
-__all__ = ["NAMESPACE_COLUMNS", "QUAD_COLUMNS", "View", "batches_of"]
+__all__ = ["DATASET_COLUMNS", "NAMESPACE_COLUMNS", "QUAD_COLUMNS", "View", "batches_of", "dataset_batches"]
 
 Integers = npt.NDArray[np.int64]
 
@@ -42,6 +44,7 @@ def _schema(columns: dict[str, Any]) -> Any:
 
 QUAD_COLUMNS: Final = _schema(_BEFORE | _QUAD | _BEHIND)
 NAMESPACE_COLUMNS: Final = _schema(_BEFORE | _NAMESPACE | _BEHIND)
+DATASET_COLUMNS: Final = _schema({"graph": pa.string()} | _QUAD)
 
 
 class _Kind(IntEnum):
@@ -77,7 +80,7 @@ class View:
 
 def batches_of(patches: Iterable[LoggedPatch], view: View) -> Iterator[Any]:
     """The rows of patches as Arrow batches, in the order of versions and positions."""
-    decoder = ArrowDecoder("jelly-patch", batch_rows=_BATCH_ROWS)
+    decoder = ArrowDecoder("jelly-patch", limits=STORED_LIMITS, batch_rows=_BATCH_ROWS)
     whole = _WholePatches()
     for logged in patches:
         whole.expect(logged.record)
@@ -87,6 +90,16 @@ def batches_of(patches: Iterable[LoggedPatch], view: View) -> Iterator[Any]:
     for batch in decoder.finish():
         yield from _rows_of(whole.take(pa.record_batch(batch)), view)
     whole.check_finished()
+
+
+def dataset_batches(chunks: Iterable[bytes]) -> Iterator[Any]:
+    """The quads of a snapshot as Arrow batches."""
+    decoder = ArrowDecoder("jelly", limits=STORED_LIMITS, batch_rows=_BATCH_ROWS)
+    for batch in drain(decoder, chunks):
+        found = pa.record_batch(batch)
+        texts = {name: found[name].cast(pa.string()) for name in DATASET_COLUMNS.names}
+        texts["graph"] = texts["graph"].fill_null("")
+        yield pa.RecordBatch.from_arrays(list(texts.values()), schema=DATASET_COLUMNS)
 
 
 class _WholePatches:

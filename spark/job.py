@@ -17,12 +17,13 @@ from typing import Final, TypeVar
 from delta.exceptions import DeltaConcurrentModificationException
 from pyspark.sql import DataFrame, SparkSession
 
-from patchlog.errors import PatchLogError, StorageError
+from patchlog.errors import PatchLogError, PositionGone, StorageError
 from patchlog.log.contract import PatchLog
 from spark.faults import may_die
 from spark.merging import append_changes, merge_namespaces, merge_quads
 from spark.origin import Origin, Range, balanced
 from spark.reduction import last_namespaces
+from spark.restarting import append_restart, changes_to, namespaces_at
 from spark.tables import Tables
 
 __all__ = ["ApplyJob", "Done", "Sizes"]
@@ -95,10 +96,12 @@ class ApplyJob:
             head = log.head().version
             while True:
                 self._catch_up(log, head)
-                head = log.wait_for(self.tables.changes.number() + 1, _WAIT_SECONDS).version
+                head = log.wait_for(head + 1, _WAIT_SECONDS).version
 
     def _catch_up(self, log: PatchLog, head: int) -> None:
         unmerged = 0
+        if self.tables.changes.number() < 0 and not self.origin.is_file and log.snapshots.find(0) is not None:
+            self._alone(lambda: self._restart(log, 0))
         while (operations := self._alone(lambda: self._apply_batch(log, head))) is not None:
             unmerged += operations
             if unmerged >= self.sizes.operations_per_merge:
@@ -110,10 +113,13 @@ class ApplyJob:
     def _apply_batch(self, log: PatchLog, head: int) -> int | None:
         """Apply the next batch up to the head; returns its operations, None where all is applied."""
         begun = time.monotonic()
-        before = self.tables.changes.number()
+        before = max(self.tables.changes.number(), 0)
         if before >= head:
             return None
-        batch = _planned(log, Range(before, head), self.sizes, self._partitions)
+        try:
+            batch = _planned(log, Range(before, head), self.sizes, self._partitions)
+        except PositionGone as error:
+            return self._restart(log, _snapshot_behind(log, error))
         may_die(self.session, "planned")
         if batch.with_namespaces:
             rows = self._rows(batch.with_namespaces, "namespaces")
@@ -125,6 +131,20 @@ class ApplyJob:
         may_die(self.session, "changes-committed")
         self.tell(Done("changes", batch.versions, batch.operations, time.monotonic() - begun, head))
         return batch.operations
+
+    def _restart(self, log: PatchLog, version: int) -> int:
+        """Go on from a snapshot, where the log has forgotten what comes next: what is different is one great change."""
+        self._merge(log, version)
+        started = time.monotonic()
+        dataset = self._read({"snapshot": str(version)})
+        record = log.find(version)
+        merge_namespaces(self.tables.namespaces, namespaces_at(self.session, self.tables, log, version), version)
+        rows = changes_to(self.tables, dataset, version, record)
+        before = self.tables.changes.number()
+        append_restart(self.tables.changes, rows, version)
+        operations = self.tables.changes.read().where(f"version = {version}").count()
+        self.tell(Done("changes", Range(before, version), operations, time.monotonic() - started, version))
+        return operations
 
     def _merge(self, log: PatchLog, head: int) -> None:
         begun = time.monotonic()
@@ -138,7 +158,7 @@ class ApplyJob:
     def _report(self, log: PatchLog) -> None:
         """Say in the log how far it was read. No table depends on it, so a log that refuses it stops nothing."""
         version = self.tables.changes.number()
-        if self.consumer is None or version == 0:
+        if self.consumer is None or version < 0:
             return
         try:
             known = log.consumers.find(self.consumer)
@@ -149,8 +169,10 @@ class ApplyJob:
         may_die(self.session, "position-reported")
 
     def _rows(self, ranges: Iterable[Range], view: str) -> DataFrame:
-        options = self.origin.options() | {"view": view, "ranges": ",".join(map(str, ranges))}
-        return self.session.read.format("patchlog").options(**options).load()
+        return self._read({"view": view, "ranges": ",".join(map(str, ranges))})
+
+    def _read(self, options: dict[str, str]) -> DataFrame:
+        return self.session.read.format("patchlog").options(**self.origin.options() | options).load()
 
     def _alone(self, step: Callable[[], Result]) -> Result:
         """Take a step; where another job was quicker, look again and take the step that is left."""
@@ -164,6 +186,14 @@ class ApplyJob:
     @property
     def _partitions(self) -> int:
         return 1 if self.origin.is_file else 2 * self.session.sparkContext.defaultParallelism
+
+
+def _snapshot_behind(log: PatchLog, gone: PositionGone) -> int:
+    """The newest snapshot from which the log goes on."""
+    version = max((snapshot.version for snapshot in log.snapshots.list()), default=-1)
+    if version < gone.oldest_kept - 1:
+        raise gone
+    return version
 
 
 def _planned(log: PatchLog, whole: Range, sizes: Sizes, partitions: int) -> _Batch:

@@ -22,7 +22,7 @@ from pyspark.sql import functions as F  # noqa: N812  as everybody has it
 from spark.faults import may_die
 from spark.origin import Range
 from spark.reduction import IS_AGAIN, QUAD, added_again, last_quads
-from spark.tables import LogTable, Tables
+from spark.tables import LogTable, Tables, settings
 
 __all__ = ["Merged", "append_changes", "merge_namespaces", "merge_quads"]
 
@@ -62,7 +62,7 @@ def merge_quads(session: SparkSession, tables: Tables, log_name: str) -> Merged 
     if position.is_pending:
         # Behind the last batch that was finished, or behind nothing where the history does not say: to merge more of
         # the past than needed changes nothing.
-        whole = Range(next((said["to"] for _, said in tables.quads.said()), 0), position.version)
+        whole = Range(next((said["to"] for _, said in tables.quads.said()), -1), position.version)
     else:
         whole = Range(position.version, tables.changes.number())
     if whole.until <= whole.after:
@@ -83,7 +83,7 @@ def _commit(session: SparkSession, tables: Tables, batch: _Batch, whole: Range, 
     first, last = 2 * whole.until, 2 * whole.until + 1
     says = {"log": log_name, "from": whole.after, "to": whole.until}
     quads = tables.quads
-    is_new = quads.is_empty()
+    is_new = quads.files() == 0
     if batch.outs and not is_new:
         may_die(session, "deletes-ready")
         with quads.transaction(first if batch.adds else last, says=None if batch.adds else says):
@@ -99,7 +99,7 @@ def _commit(session: SparkSession, tables: Tables, batch: _Batch, whole: Range, 
         fresh = fresh.join(F.broadcast(there) if batch.adds <= _BROADCAST_ROWS else there, [*QUAD], "left_anti")
     may_die(session, "adds-ready")
     with quads.transaction(last, says=says):
-        _put_in(session, quads, fresh.select(*QUAD, "since"), whole.after)
+        _put_in(quads, fresh.select(*QUAD, "since"), whole.after)
     may_die(session, "quads-committed")
 
 
@@ -108,9 +108,8 @@ def _take_out(quads: LogTable, outs: DataFrame) -> None:
     merge.whenMatchedDelete().execute()
 
 
-def _put_in(session: SparkSession, quads: LogTable, fresh: DataFrame, after: int) -> None:
-    condition = f"quads.since > {after} AND {_SAME_QUAD}"
-    _insert(session, quads, fresh, "quads", condition)
+def _put_in(quads: LogTable, fresh: DataFrame, after: int) -> None:
+    _insert(quads, fresh, "quads", f"quads.since > {after} AND {_SAME_QUAD}")
 
 
 def append_changes(session: SparkSession, changes: LogTable, rows: DataFrame, whole: Range) -> None:
@@ -118,13 +117,15 @@ def append_changes(session: SparkSession, changes: LogTable, rows: DataFrame, wh
     condition = (
         f"changes.version > {whole.after} AND changes.version = batch.version AND changes.position = batch.position"
     )
-    with changes.transaction(whole.until):
-        _insert(session, changes, rows, "changes", condition)
+    # What is read from a log is the same each time, so that Delta need not keep a copy of it.
+    with (
+        changes.transaction(whole.until),
+        settings(session, {"spark.databricks.delta.merge.materializeSource": "none"}),
+    ):
+        _insert(changes, rows, "changes", condition)
 
 
-def _insert(session: SparkSession, table: LogTable, rows: DataFrame, name: str, condition: str) -> None:
-    # The rows are the same however often they are computed, so that Delta need not keep a copy of them.
-    session.conf.set("spark.databricks.delta.merge.materializeSource", "none")
+def _insert(table: LogTable, rows: DataFrame, name: str, condition: str) -> None:
     table.delta.alias(name).merge(rows.alias("batch"), condition).whenNotMatchedInsertAll().execute()
 
 

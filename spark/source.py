@@ -38,7 +38,7 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from patchlog.errors import UsageError
-from spark.effective import View, batches_of
+from spark.effective import DATASET_COLUMNS, View, batches_of, dataset_batches
 from spark.origin import Origin, Range, plan
 from spark.sink import PatchWriter
 
@@ -66,6 +66,8 @@ class PatchLogSource(DataSource):
 
     def schema(self) -> StructType:
         """The columns of the view."""
+        if self.options.get("snapshot"):
+            return from_arrow_schema(DATASET_COLUMNS)
         return from_arrow_schema(_view_of(self.options).schema)
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -94,6 +96,7 @@ class _Reading:
     after: int = 0
     until: int | None = None
     ranges: tuple[Range, ...] | None = None
+    snapshot: int | None = None
     graphs: frozenset[str] | None = None
     partitions: int = _PARTITIONS
     max_versions: int | None = None
@@ -101,18 +104,22 @@ class _Reading:
     @classmethod
     def from_options(cls, options: Any) -> _Reading:
         until, most, ranges = options.get("until"), options.get("maxVersionsPerTrigger"), options.get("ranges")
+        snapshot = options.get("snapshot")
         return cls(
             Origin.from_options(options),
             _view_of(options),
             after=int(options.get("after", 0)),
             until=None if until is None else int(until),
             ranges=None if ranges is None else tuple(map(Range.parse, ranges.split(","))),
+            snapshot=None if snapshot is None else int(snapshot),
             partitions=int(options.get("partitions", _PARTITIONS)),
             max_versions=None if most is None else int(most),
         )
 
     def plan(self, after: int, until: int | None) -> list[InputPartition]:
         """Partitions that read the versions behind `after` side by side, up to the head where no end is given."""
+        if self.snapshot is not None:
+            return [InputPartition(Range(0, self.snapshot))]
         if self.ranges is not None:
             return [InputPartition(chosen) for chosen in self.ranges]
         with self.origin.opened() as log:
@@ -126,7 +133,12 @@ class _Reading:
         if chosen is None:
             return
         with self.origin.opened() as log:
-            for batch in batches_of(log.read(chosen.after, until=chosen.until), self.view):
+            batches = (
+                batches_of(log.read(chosen.after, until=chosen.until), self.view)
+                if self.snapshot is None
+                else dataset_batches(log.snapshots.read(self.snapshot))
+            )
+            for batch in batches:
                 yield batch if self.graphs is None else _of_graphs(batch, self.graphs)
 
 
@@ -210,9 +222,10 @@ def _view_of(options: Any) -> View:
 
 def _narrowed(reading: _Reading, one: Filter) -> _Reading | None:
     """The reading with a filter taken into account; None where it cannot be."""
-    if reading.ranges is not None:
-        return None
+    is_fixed = reading.ranges is not None or reading.snapshot is not None
     match one:
+        case _ if is_fixed:
+            return None
         case EqualTo(("version",), int(version)) | EqualNullSafe(("version",), int(version)):
             return _between(reading, version - 1, version)
         case GreaterThan(("version",), int(version)):

@@ -8,6 +8,8 @@ nothing. The number is also the position: nothing else says how far a table is, 
     changes      V
     namespaces   V
     quads        2V for the first of two commits, 2V + 1 for the last or only one
+
+Version 0 is what a log begins with: nothing, or a snapshot. A table that has seen nothing yet is at -1.
 """
 
 from __future__ import annotations
@@ -16,18 +18,16 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Self
 
 from delta.tables import DeltaTable
-from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from patchlog.errors import UsageError
 
-__all__ = ["CHANGES", "NAMESPACES", "QUADS", "LogTable", "QuadsPosition", "Table", "Tables"]
+__all__ = ["CHANGES", "NAMESPACES", "QUADS", "LogTable", "QuadsPosition", "Table", "Tables", "settings"]
 
 _TXN: Final = "spark.databricks.delta.write.txn"
 _USER_METADATA: Final = "spark.databricks.delta.commitInfo.userMetadata"
@@ -80,17 +80,55 @@ class QuadsPosition:
     @classmethod
     def of(cls, number: int) -> Self:
         """The position that the number of a transaction means."""
-        return cls(number // 2, is_pending=number % 2 == 0 and number > 0)
+        return cls(number // 2, is_pending=number % 2 == 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Warehouse:
+    """A folder of tables, or a schema of the catalog (`schema:NAME`)."""
+
+    folder: str | None
+    schema: str | None = None
+
+    @classmethod
+    def of(cls, text: str) -> Self:
+        """The warehouse that is written so."""
+        if text.startswith(_SCHEMA):
+            return cls(None, text.removeprefix(_SCHEMA))
+        return cls(text.rstrip("/") if "://" in text else str(Path(text).resolve()))
+
+    def path(self, name: str) -> str:
+        """The folder of a table, where it has one that is known."""
+        return f"{self.folder}/{name}"
+
+    def identifier(self, name: str) -> str:
+        """A table in SQL."""
+        return f"{self.schema}.{name}" if self.schema else f"delta.`{self.path(name)}`"
 
 
 class LogTable:
     """One table of one log."""
 
-    def __init__(self, session: SparkSession, table: Table, identifier: str, log_id: str) -> None:
+    def __init__(self, session: SparkSession, table: Table, warehouse: Warehouse, log_id: str) -> None:
         self._session = session
+        self._warehouse = warehouse
         self._application = f"patchlog:{log_id}:{table.name}"
         self.table: Final = table
-        self.identifier: Final = identifier
+        self.identifier: Final = warehouse.identifier(table.name)
+
+    def create(self, properties: dict[str, str]) -> None:
+        """Make it."""
+        builder, name = DeltaTable.createIfNotExists(self._session), self.table.name
+        if self._warehouse.schema:
+            builder = builder.tableName(self.identifier)
+        else:
+            builder = builder.location(self._warehouse.path(name))
+        columns = StructType.fromDDL(self.table.columns)
+        assert isinstance(columns, StructType)
+        builder = builder.addColumns(columns).clusterBy(self.table.cluster_by)
+        for name, value in properties.items():
+            builder = builder.property(name, value)
+        builder.execute()
 
     def read(self) -> DataFrame:
         """The table as it is now."""
@@ -102,30 +140,30 @@ class LogTable:
         return DeltaTable.forName(self._session, self.identifier)
 
     def properties(self) -> dict[str, str]:
-        """The table's properties. Raises UsageError where there is no such table."""
-        try:
-            row = self.delta.detail().select("properties").first()
-        except AnalysisException:
-            raise UsageError(f"there is no Delta table {self.identifier}: `python -m spark apply` makes it") from None
-        assert row is not None
-        return dict(row.properties)
+        """The properties that this module gives, empty where there is no table of ours."""
+        snapshot = self._snapshot()
+        if snapshot.version() < 0:
+            return {}
+        configuration = snapshot.metadata().configuration()
+        names = (_LOG_PROPERTY, _FORMAT_PROPERTY)
+        return {name: str(configuration.apply(name)) for name in names if configuration.contains(name)}
 
     def number(self) -> int:
-        """The number of the last commit of this log, 0 before the first."""
+        """The number of the last commit of this log, -1 before the first."""
         found = self._snapshot().transactions().get(self._application)
-        return int(found.get()) if found.isDefined() else 0
+        return int(found.get()) if found.isDefined() else -1
 
-    def is_empty(self) -> bool:
-        """Whether there is no file in the table."""
-        return int(self._snapshot().numOfFiles()) == 0
+    def files(self) -> int:
+        """How many files the table has."""
+        return int(self._snapshot().numOfFiles())
 
     @contextmanager
     def transaction(self, number: int, *, says: dict[str, Any] | None = None) -> Iterator[None]:
         """Make what is committed inside the commit of that number; `says` stands in the history of the table."""
-        settings = {f"{_TXN}AppId": self._application, f"{_TXN}Version": str(number)}
+        values = {f"{_TXN}AppId": self._application, f"{_TXN}Version": str(number)}
         if says is not None:
-            settings[_USER_METADATA] = json.dumps(says)
-        with _settings(self._session, settings):
+            values[_USER_METADATA] = json.dumps(says)
+        with settings(self._session, values):
             yield
 
     def said(self) -> list[tuple[int, dict[str, Any]]]:
@@ -135,15 +173,13 @@ class LogTable:
 
     def _snapshot(self) -> Any:
         jvm: Any = self._session.sparkContext._jvm  # noqa: SLF001  Delta shows transactions to the JVM only
-        log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(self._session._jsparkSession, self._path)  # noqa: SLF001
+        place: Any = self._warehouse.path(self.table.name)
+        if self._warehouse.schema:
+            schema = jvm.scala.Option.apply(self._warehouse.schema)
+            place = jvm.org.apache.spark.sql.catalyst.TableIdentifier(self.table.name, schema)
+        log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(self._session._jsparkSession, place)  # noqa: SLF001
         nothing = jvm.scala.Option.empty()
         return log.update(False, nothing, nothing)
-
-    @cached_property
-    def _path(self) -> str:
-        row = self.delta.detail().select("location").first()
-        assert row is not None
-        return str(row.location)
 
 
 class Tables:
@@ -152,62 +188,55 @@ class Tables:
     def __init__(self, session: SparkSession, warehouse: str, log_id: str) -> None:
         self._session = session
         self._log_id = log_id
-        self._warehouse = warehouse if "://" in warehouse or _schema(warehouse) else str(Path(warehouse).resolve())
+        self._warehouse = Warehouse.of(warehouse)
         self.changes = self._table(CHANGES)
-        self.quads = self._table(QUADS)
         self.namespaces = self._table(NAMESPACES)
+        self.quads = self._table(QUADS)
 
     def create(self, *, deletion_vectors: bool = True) -> None:
         """Make the tables that are not there. Raises UsageError where they are of another log."""
-        for table in (CHANGES, NAMESPACES, QUADS):
-            properties = {
-                "delta.enableDeletionVectors": str(deletion_vectors).lower(),
-                "delta.enableChangeDataFeed": str(table.has_change_feed).lower(),
-                _LOG_PROPERTY: self._log_id,
-                _FORMAT_PROPERTY: _FORMAT,
-            }
-            builder = DeltaTable.createIfNotExists(self._session)
-            folder = self._folder(table.name)
-            builder = builder.location(folder) if folder else builder.tableName(self._identifier(table.name))
-            builder = builder.addColumns(StructType.fromDDL(table.columns)).clusterBy(table.cluster_by)
-            for name, value in properties.items():
-                builder = builder.property(name, value)
-            builder.execute()
+        for table in self._all:
+            if not table.properties():
+                table.create(
+                    {
+                        "delta.enableDeletionVectors": str(deletion_vectors).lower(),
+                        "delta.enableChangeDataFeed": str(table.table.has_change_feed).lower(),
+                        _LOG_PROPERTY: self._log_id,
+                        _FORMAT_PROPERTY: _FORMAT,
+                    }
+                )
         self.check()
 
     def check(self) -> None:
         """Raise UsageError where the tables are missing, or those of another log or a newer format."""
-        for table in (self.changes, self.namespaces, self.quads):
+        for table in self._all:
             found = table.properties()
+            if not found:
+                raise UsageError(f"there is no Delta table {table.identifier}: `python -m spark apply` makes it")
             if found.get(_LOG_PROPERTY) != self._log_id:
                 raise UsageError(f"{table.identifier} is of another log: give each log a warehouse of its own")
             if found.get(_FORMAT_PROPERTY) != _FORMAT:
                 raise UsageError(f"{table.identifier} was made by a newer patchlog: use that one")
 
+    @property
+    def _all(self) -> tuple[LogTable, ...]:
+        return self.changes, self.namespaces, self.quads
+
     def quads_position(self) -> QuadsPosition:
         """How far `quads` is."""
         return QuadsPosition.of(self.quads.number())
 
-    def _folder(self, name: str) -> str | None:
-        return None if _schema(self._warehouse) else f"{self._warehouse.rstrip('/')}/{name}"
-
-    def _identifier(self, name: str) -> str:
-        return f"{_schema(self._warehouse)}.{name}" if _schema(self._warehouse) else f"delta.`{self._folder(name)}`"
-
     def _table(self, table: Table) -> LogTable:
-        return LogTable(self._session, table, self._identifier(table.name), self._log_id)
-
-
-def _schema(warehouse: str) -> str | None:
-    return warehouse.removeprefix(_SCHEMA) if warehouse.startswith(_SCHEMA) else None
+        return LogTable(self._session, table, self._warehouse, self._log_id)
 
 
 @contextmanager
-def _settings(session: SparkSession, settings: dict[str, str]) -> Iterator[None]:
-    for name, value in settings.items():
+def settings(session: SparkSession, values: dict[str, str]) -> Iterator[None]:
+    """Have settings of a session inside, which it does not have outside."""
+    for name, value in values.items():
         session.conf.set(name, value)
     try:
         yield
     finally:
-        for name in settings:
+        for name in values:
             session.conf.unset(name)

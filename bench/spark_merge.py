@@ -1,0 +1,118 @@
+"""What it costs to bring `quads` up to date: our two commits beside the plain MERGE, in CPU seconds of the JVM.
+
+    python bench/spark_merge.py [--quads 1000000] [--operations 10000 100000] [--memory 4g]
+
+The operations are uniform over the table, half deletes of what is there and half adds of what is not. Each side has a
+table of its own, made from the same rows; the sides take turns, and the first turn of each is not counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from delta.tables import DeltaTable
+from pyspark.sql import DataFrame, SparkSession
+
+from spark.merging import merge_quads
+from spark.session import opened_session
+from spark.tables import Tables
+
+GOAL = 4.0
+ROUNDS = 3
+QUAD = (
+    "'' AS graph",
+    "concat('<http://example.org/person/', lpad(id, 10, '0'), '>') AS subject",
+    "concat('<http://example.org/property/', id % 20, '>') AS predicate",
+    "concat('\"', sha1(cast(id AS string)), '\"') AS object",
+)
+SAME = " AND ".join(f"t.{name} = s.{name}" for name in ("graph", "subject", "predicate", "object"))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="MERGE of uniform operations")
+    parser.add_argument("--quads", type=int, default=1_000_000)
+    parser.add_argument("--operations", type=int, nargs="+", default=[10_000, 100_000])
+    parser.add_argument("--memory", default="4g")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder, opened_session(memory=arguments.memory) as session:
+        bench = MergeBench(session, Path(folder), arguments.quads)
+        print(f"\n# MERGE into {arguments.quads:,} quads, {ROUNDS} rounds, median\n")
+        print(f"{'operations':>12} {'plain: s':>10} {'CPU-s':>8} {'ours: s':>10} {'CPU-s':>8} {'CPU ratio':>10}")
+        for operations in arguments.operations:
+            bench.ask(operations)
+
+
+class MergeBench:
+    """Two tables with the same rows."""
+
+    def __init__(self, session: SparkSession, folder: Path, quads: int) -> None:
+        self.session, self.quads = session, quads
+        self.version = 1
+        self.added = quads
+        self.tables = Tables(session, str(folder / "ours"), "bench")
+        self.tables.create()
+        rows = session.range(quads).selectExpr(*QUAD, "1L AS since")
+        with self.tables.changes.transaction(1):
+            nothing = self._changes(session.range(0), "+")
+            nothing.write.format("delta").mode("append").save(str(folder / "ours/changes"))
+        with self.tables.quads.transaction(3, says={"log": "bench", "from": 0, "to": 1}):
+            rows.write.format("delta").mode("append").save(str(folder / "ours/quads"))
+        self.folder = folder
+        rows.write.format("delta").option("delta.enableDeletionVectors", "true").save(str(folder / "plain"))
+
+    def ask(self, operations: int) -> None:
+        rounds: list[tuple[tuple[float, float], tuple[float, float]]] = []
+        for _ in range(ROUNDS + 1):
+            self.version += 1
+            step = max(1, self.quads // (operations // 2))
+            deletes = self.session.range(self.version % step, self.quads, step).limit(operations // 2)
+            adds = self.session.range(self.added, self.added + operations // 2)
+            self.added += operations // 2
+            batch = self._changes(deletes, "-").unionByName(self._changes(adds, "+"))
+            with self.tables.changes.transaction(self.version):
+                batch.write.format("delta").mode("append").save(str(self.folder / "ours/changes"))
+            source = self.tables.changes.read().where(f"version = {self.version}")
+            rounds.append((self._measure(lambda source=source: self._plain(source)), self._measure(self._ours)))
+        plain, ours = (sorted(side)[len(side) // 2] for side in zip(*rounds[1:], strict=True))
+        ratio = plain[1] / ours[1]
+        verdict = ""
+        if self.quads >= 10_000_000 and operations == 100_000:
+            verdict = f" (goal {GOAL:g}: {'reached' if ratio >= GOAL else 'NOT REACHED'})"
+        seconds = f"{plain[0]:10.1f} {plain[1]:8.1f} {ours[0]:10.1f} {ours[1]:8.1f}"
+        print(f"{operations:12,} {seconds} {ratio:9.2f}x{verdict}", flush=True)
+
+    def _plain(self, source: DataFrame) -> None:
+        target = DeltaTable.forPath(self.session, str(self.folder / "plain"))
+        merge = target.alias("t").merge(source.alias("s"), SAME)
+        values = {name: f"s.{name}" for name in ("graph", "subject", "predicate", "object")} | {"since": "s.version"}
+        merge.whenMatchedDelete("s.operation = '-'").whenNotMatchedInsert("s.operation = '+'", values).execute()
+
+    def _ours(self) -> None:
+        assert merge_quads(self.session, self.tables, "bench") is not None
+
+    def _changes(self, ids: DataFrame, operation: str) -> DataFrame:
+        return ids.selectExpr(
+            f"{self.version}L AS version",
+            "id AS position",
+            f"'{operation}' AS operation",
+            *QUAD,
+            "'' AS patch_id",
+            "timestamp_seconds(0) AS time",
+        )
+
+    def _measure(self, step: Callable[[], None]) -> tuple[float, float]:
+        begun, cpu = time.perf_counter(), self._cpu_seconds()
+        step()
+        return time.perf_counter() - begun, self._cpu_seconds() - cpu
+
+    def _cpu_seconds(self) -> float:
+        process = self.session.sparkContext._jvm.java.lang.ProcessHandle.current()
+        return process.info().totalCpuDuration().get().toMillis() / 1000
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,57 @@
+"""From a snapshot, where the log begins with one or has forgotten the patches that a table needs next.
+
+The tables go on as if one patch had made the snapshot out of what is there: `changes` has that difference at the
+version of the snapshot, and `quads` follows it as any other.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  as everybody has it
+
+from patchlog.log.contract import PatchLog
+from patchlog.log.records import PatchRecord
+from patchlog.log.snapshots.reading import namespaces_of
+from spark.reduction import QUAD
+from spark.tables import LogTable, Tables
+
+__all__ = ["append_restart", "changes_to", "namespaces_at"]
+
+
+def changes_to(tables: Tables, dataset: DataFrame, version: int, record: PatchRecord | None) -> DataFrame:
+    """The operations that make a dataset of the present quads, as rows of `changes` at a version."""
+    present = tables.quads.read().select(*QUAD)
+    dataset = dataset.select(*QUAD)
+    adds = dataset.join(present, [*QUAD], "left_anti").withColumn("operation", F.lit("+"))
+    deletes = present.join(dataset, [*QUAD], "left_anti").withColumn("operation", F.lit("-"))
+    return adds.unionByName(deletes).select(
+        F.lit(version).cast("bigint").alias("version"),
+        F.monotonically_increasing_id().alias("position"),
+        "operation",
+        *QUAD,
+        F.lit(str(record.id) if record else "").alias("patch_id"),
+        F.lit(datetime.fromisoformat(record.time) if record else datetime.fromtimestamp(0).astimezone()).alias("time"),
+    )
+
+
+def append_restart(changes: LogTable, rows: DataFrame, version: int) -> None:
+    """Append them. Another job that does the same at the same time is the only one that may be in the way."""
+    with changes.transaction(version):
+        (
+            changes.delta.alias("changes")
+            .merge(rows.alias("batch"), f"changes.version >= {version} AND changes.version = batch.version")
+            .whenNotMatchedInsertAll()
+            .execute()
+        )
+
+
+def namespaces_at(session: SparkSession, tables: Tables, log: PatchLog, version: int) -> DataFrame:
+    """What each namespace is in a snapshot, as `spark.reduction.last_namespaces` gives it."""
+    found, _ = namespaces_of(log.snapshots.read(version))
+    gone = {(row.graph, row.name) for row in tables.namespaces.read().collect()} - found.keys()
+    rows: list[tuple[str, str, str | None, int, bool]]
+    rows = [(graph, name, iri, version, False) for (graph, name), iri in found.items()]
+    rows += [(graph, name, None, version, False) for graph, name in gone]
+    return session.createDataFrame(rows, "graph STRING, name STRING, iri STRING, since BIGINT, was_other BOOLEAN")

@@ -22,6 +22,8 @@ BUSY_SECONDS: Final = 30
 
 _PRAGMAS: Final = (
     f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}",
+    # Of a new database: patches of about a kilobyte leave less of a page empty, by a tenth of all.
+    "PRAGMA page_size = 8192",
     "PRAGMA journal_mode = WAL",
     "PRAGMA synchronous = FULL",
     "PRAGMA foreign_keys = ON",

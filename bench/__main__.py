@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 QUESTIONS = (
-    *("rdf_parse", "rdf_write", "patch_codec", "rdflib_terms", "pure"),
+    *("rdf_parse", "rdf_write", "patch_codec", "rdflib_terms", "capture", "pure"),
     *("log_append", "log_download", "log_large", "log_nanopubs", "snapshot_build", "service_tails"),
 )
 

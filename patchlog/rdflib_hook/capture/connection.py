@@ -6,14 +6,16 @@ import os
 from contextlib import ExitStack
 from typing import Final
 
+from patchlog.errors import LogNotFound
 from patchlog.outbox import Delivery, DirectDelivery, Outbox, OutboxDelivery, default_path
-from patchlog.places import open_log
+from patchlog.places import OpenLog, open_log, place_of
 from patchlog.rdflib_hook.capture.replica import Replica
 from patchlog.rdflib_hook.capture.settings import Settings
 
 __all__ = ["Connection"]
 
 _SERVICE: Final = ("http://", "https://")
+_NAME: Final = "dataset"
 
 
 class Connection:
@@ -24,7 +26,7 @@ class Connection:
             log = settings.log
             if isinstance(log, str | os.PathLike):
                 where = os.fspath(log)
-                opened = stack.enter_context(open_log(log, token=settings.token, creates=settings.create))
+                opened = stack.enter_context(_opened(where, settings))
             else:
                 where, opened = "", log
             outbox = _outbox(settings, where)
@@ -40,6 +42,16 @@ class Connection:
     def close(self) -> None:
         """Close all of it. What waits in the outbox goes on waiting."""
         self._stack.close()
+
+
+def _opened(where: str, settings: Settings) -> OpenLog:
+    try:
+        return open_log(where, token=settings.token, creates=settings.create)
+    except LogNotFound:
+        if not settings.create or place_of(where).name is not None:
+            raise
+        # A database without a log, and without a word about its name.
+        return open_log(f"{where}#{_NAME}", token=settings.token, creates=True)
 
 
 def _outbox(settings: Settings, where: str) -> Outbox | None:

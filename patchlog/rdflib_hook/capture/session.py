@@ -128,7 +128,8 @@ class Session:
             lacks_some = self.replica.append(sent.patch)
         except HeadMismatch as mismatch:
             missed = self.replica.missed()
-            self._judge(missed, sent.patch.effect(), mismatch)
+            if not sent.patch.is_aborted:  # what was not done stands in nobody's way
+                self._judge(missed, sent.patch.effect(), mismatch)
             self._take(missed)
             self.replica.deliver_waiting()
             return False

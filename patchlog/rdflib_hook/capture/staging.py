@@ -10,16 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import lru_cache, partial
+from itertools import chain, groupby, islice
+from operator import itemgetter
 from typing import Any, Final, TypeAlias
 
 from rdflib.graph import DATASET_DEFAULT_GRAPH_ID, Graph
 from rdflib.namespace import XSD
 from rdflib.plugins.stores.memory import Memory
+from rdflib.plugins.stores.sparqlstore import SPARQLStore, SPARQLUpdateStore
 from rdflib.store import Store
-from rdflib.term import IdentifiedNode, Literal, URIRef
+from rdflib.term import BNode, IdentifiedNode, Literal, URIRef
 
 from patchlog.errors import UsageError
-from patchlog.rdflib_hook.capture.journal import Net, RdflibTriple
+from patchlog.rdflib_hook.capture.endpoint import Written, update_text
+from patchlog.rdflib_hook.capture.journal import ADDED, DELETED, Net, RdflibTriple
 from patchlog.rdflib_hook.capture.workspace import Found, Pattern, Placed
 
 __all__ = ["POSITIONS", "StagedWorkspace"]
@@ -47,6 +51,8 @@ class StagedWorkspace:
         self._inner = inner
         self._owner = owner
         self._book = Graph(inner, POSITIONS)
+        # An endpoint does not say in which graphs a triple is: it is asked graph by graph.
+        self._is_remote = isinstance(inner, SPARQLStore)
         self._kept_literal = lru_cache(maxsize=1 << 16)(partial(_kept_literal, _scratch(inner)))
         self._begin()
 
@@ -75,13 +81,17 @@ class StagedWorkspace:
     def _below(self, pattern: Pattern, context: Graph | None) -> Iterator[tuple[RdflibTriple, list[Graph]]]:
         if context is not None:
             for triple, _ in self._inner.triples(pattern, self._lower(context)):  # type: ignore[arg-type]
-                yield _plain(triple), [context]
+                plain = _plain(triple)
+                # A SPARQL store of rdflib takes the literals "" and 0 in a pattern for wildcards.
+                if not self._is_remote or all(
+                    term in (None, found) for term, found in zip(pattern, plain, strict=True)
+                ):
+                    yield plain, [context]
             return
-        found: Any = self._inner.triples(pattern, None)  # type: ignore[arg-type]
-        for triple, contexts in found:
-            if contexts is None:  # a SPARQL endpoint does not say where: ask graph by graph
-                yield from self._graph_by_graph(pattern)
-                return
+        if self._is_remote:
+            yield from self._graph_by_graph(pattern)
+            return
+        for triple, contexts in self._inner.triples(pattern, None):  # type: ignore[arg-type]
             graphs = [self._upper(graph) for graph in contexts if graph is not None]
             graphs = [graph for graph in graphs if graph.identifier != POSITIONS]
             if graphs:
@@ -101,7 +111,7 @@ class StagedWorkspace:
             return True
         if _key(triple, context) in self._removed:
             return False
-        return any(True for _ in self._inner.triples(triple, self._lower(context)))
+        return any(True for _ in self._below(triple, context))
 
     def as_kept(self, triple: RdflibTriple) -> RdflibTriple:
         """The triple as the store would say it when it is asked: many rewrite literals."""
@@ -134,6 +144,7 @@ class StagedWorkspace:
         assert context is not None, "stores with named graphs are told one of them"
         if quoted:
             raise UsageError(f"formulae are captured in rdflib's Memory, not in {type(self._inner).__name__}")
+        self._check_blank_nodes(triple)
         if self._holds(triple, context):
             return False
         key = _key(triple, context)
@@ -143,6 +154,18 @@ class StagedWorkspace:
                 return True
         self._added.add(triple, context)
         return True
+
+    def _check_blank_nodes(self, triple: RdflibTriple) -> None:
+        """A SPARQL store of rdflib refuses blank nodes, unless it was told how to write them. Then the log has none."""
+        write = getattr(self._inner, "node_to_sparql", None)
+        if write is None:
+            return
+        for term in triple:
+            if isinstance(term, BNode):
+                try:
+                    write(term)
+                except Exception as error:
+                    raise UsageError(f"the store does not take the blank node {term.n3()}: {error}") from error
 
     def remove(self, triple: RdflibTriple, context: Graph | None) -> bool:
         """Keep it for the commit."""
@@ -181,29 +204,32 @@ class StagedWorkspace:
     def settle(self, net: Net, log_id: str, version: int, namespaces: dict[str, str]) -> None:
         """Change the store."""
         assert self.is_clean, "the transaction was taken back before"
-        self._remove_below((triple[:3], self._named(triple[3])) for triple in net.deletes)
-        self._add_below((triple[:3], self._named(triple[3])) for triple in net.adds)
-        self._write_namespaces(log_id, namespaces)
-        self._write_position(log_id, version)
-        self._inner.commit()
+        entries = list(self._entry_changes(log_id, version, namespaces))
+        deletes = ((DELETED, self.as_kept(quad[:3]), self._named(quad[3])) for quad in net.deletes)
+        adds = ((ADDED, quad[:3], self._named(quad[3])) for quad in net.adds)
+        self._write(chain(deletes, adds, entries))
 
     def keep(self, log_id: str, version: int, namespaces: dict[str, str]) -> None:
         """Let the store have the layer."""
+        # What has to be known is asked before the first change.
+        entries = list(self._entry_changes(log_id, version, namespaces))
+        there = {graph.identifier for graph in self._known(None)} if self._new_graphs or self._gone_graphs else set()
         self._is_unsure = True
-        self._remove_below((key[:3], self._named(key[3])) for key in self._removed)
-        self._add_below(
-            (triple, graph)
+        deletes = ((DELETED, key[:3], self._named(key[3])) for key in self._removed)
+        adds = (
+            (ADDED, triple, self._lower(graph))
             for graph in list(self._added.contexts())
             for triple, _ in self._added.triples((None, None, None), graph)
         )
-        self._change_graphs()
-        self._write_namespaces(log_id, namespaces)
-        self._write_position(log_id, version)
-        self._inner.commit()
+        if isinstance(self._inner, SPARQLUpdateStore):  # it has the graphs that have triples
+            self._write(chain(deletes, adds, entries))
+        else:
+            self._write(chain(deletes, adds))
+            self._change_graphs(there)
+            self._write(entries)
         self._begin()
 
-    def _change_graphs(self) -> None:
-        there = {graph.identifier for graph in self._known(None)}
+    def _change_graphs(self, there: set[IdentifiedNode]) -> None:
         for name, graph in self._new_graphs.items():
             if name not in there and name != DATASET_DEFAULT_GRAPH_ID:
                 self._inner.add_graph(self._lower(graph))
@@ -216,36 +242,36 @@ class StagedWorkspace:
         kept = (str(text).partition(" ") for (_, _, text), _ in self._inner.triples((None, _PREFIX, None), self._book))
         return {name: str(iri) for name, iri in self._inner.namespaces()} | {name: iri for name, _, iri in kept}
 
-    def _write_namespaces(self, log_id: str, namespaces: dict[str, str]) -> None:
-        there = {str(text) for (_, _, text), _ in self._inner.triples((_log(log_id), _PREFIX, None), self._book)}
-        wanted = {f"{name} {iri}" for name, iri in namespaces.items()}
-        for text in sorted(wanted - there):
-            self._inner.add((_log(log_id), _PREFIX, Literal(text)), self._book)
-        for text in sorted(there - wanted):
-            self._inner.remove((_log(log_id), _PREFIX, Literal(text)), self._book)
-
-    def _write_position(self, log_id: str, version: int) -> None:
+    def _entry_changes(self, log_id: str, version: int, namespaces: dict[str, str]) -> Iterator[Written]:
+        """What changes of what the store says of a log: its namespaces, and its position last. First what is new."""
         before = {
-            int(str(there)) for (_, _, there), _ in self._inner.triples((_log(log_id), _POSITION, None), self._book)
+            (predicate, str(value)): value
+            for predicate in (_PREFIX, _POSITION)
+            for (_, _, value), _ in self._inner.triples((_log(log_id), predicate, None), self._book)
         }
-        if version not in before:
-            self._inner.add((_log(log_id), _POSITION, Literal(version)), self._book)
-        for old in before - {version}:
-            self._inner.remove((_log(log_id), _POSITION, Literal(old)), self._book)
+        wanted = {(_PREFIX, text): Literal(text) for text in (f"{name} {iri}" for name, iri in namespaces.items())}
+        wanted[_POSITION, str(version)] = Literal(version)
+        for key in wanted.keys() - before.keys():
+            yield ADDED, (_log(log_id), key[0], wanted[key]), self._book
+        # `urn:patchlog:prefix` sorts behind `urn:patchlog:position`, which has to stay until the end.
+        for key in sorted(before.keys() - wanted.keys(), reverse=True):
+            yield DELETED, (_log(log_id), key[0], before[key]), self._book
 
-    def _remove_below(self, triples: Iterable[tuple[Any, Graph]]) -> None:
-        for triple, graph in triples:
-            self._inner.remove(self.as_kept(triple), self._lower(graph))
-
-    def _add_below(self, triples: Iterable[tuple[Any, Graph]]) -> None:
-        batch: list[Any] = []
-        for (subject, predicate, object_), graph in triples:
-            batch.append((subject, predicate, object_, self._lower(graph)))
-            if len(batch) == _BATCH:
-                self._inner.addN(batch)  # a list: oxrdflib goes through it twice
-                batch = []
-        if batch:
-            self._inner.addN(batch)
+    def _write(self, changes: Iterable[Written]) -> None:
+        """Change the inner store, in this order; an endpoint by one request."""
+        if isinstance(self._inner, SPARQLUpdateStore):
+            if text := update_text(changes, self._inner.node_to_sparql):
+                self._inner.update(text)
+        else:
+            for kind, group in groupby(changes, key=itemgetter(0)):
+                if kind == DELETED:
+                    for _, triple, graph in group:
+                        self._inner.remove(triple, graph)
+                    continue
+                quads = ((*triple, graph) for _, triple, graph in group)
+                while batch := list(islice(quads, _BATCH)):
+                    self._inner.addN(batch)  # a list: oxrdflib goes through it twice
+        self._inner.commit()
 
     def _named(self, name: IdentifiedNode | None) -> Graph:
         return Graph(self._inner, name)

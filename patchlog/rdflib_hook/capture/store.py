@@ -70,7 +70,8 @@ class CapturedStore(Store):
         self.context_aware = inner.context_aware
         self.formula_aware = inner.formula_aware
         self.graph_aware = inner.graph_aware
-        self.dispatcher = inner.dispatcher  # whoever subscribes hears the inner store
+        # Whoever subscribes hears the inner store. Those of SPARQL endpoints have no events.
+        self.dispatcher = getattr(inner, "dispatcher", self.dispatcher)
         self._bench = Workbench(inner, self)
         self._workspace = self._bench.workspace
 

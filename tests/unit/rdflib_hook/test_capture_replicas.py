@@ -159,8 +159,9 @@ def test_pull_puts_what_is_uncommitted_on_top(replica):
     assert second.store.namespace("ex") == URIRef(EX)
 
 
-def test_rollback_that_is_recorded_goes_on_top_of_what_another_writer_has_done(replica, log):
-    first, second = replica(), replica(record_rollbacks=True)
+@pytest.mark.parametrize("policy", ["rebase", "fail", "last-writer-wins"])
+def test_rollback_that_is_recorded_goes_on_top_of_what_another_writer_has_done(replica, log, policy):
+    first, second = replica(), replica(policy, record_rollbacks=True)
     first.add((A, P, X))
     first.commit()
     second.add((B, P, X))

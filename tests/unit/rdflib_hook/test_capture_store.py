@@ -13,7 +13,7 @@ from rdflib.store import VALID_STORE, Store
 
 from patchlog import capture, transaction
 from patchlog.engine import PatchDecoder
-from patchlog.errors import UsageError
+from patchlog.errors import LogNotFound, UsageError
 from patchlog.log.memory import MemoryLogStore
 from patchlog.log.stores import open_store
 from patchlog.model import Add, Delete, Header, NamespaceAdd, NamespaceDelete, Punctuation, TransactionAbort
@@ -503,6 +503,21 @@ def test_file_of_patches_grows_by_each_commit(tmp_path):
     assert len(again) == 2
     assert again.store.position == 2
     again.close()
+
+
+def test_database_without_a_name_of_a_log_has_the_one_that_is_there(tmp_path):
+    place = f"sqlite:///{tmp_path}/logs.db"
+    dataset = Dataset(store=capture(log=place))
+    dataset.add((A, P, X))
+    dataset.commit()
+    dataset.close()
+
+    again = Dataset(store=capture(log=place))
+
+    assert len(again) == 1
+    again.close()
+    with pytest.raises(LogNotFound):
+        capture(log=f"{place}#other", create=False).commit()
 
 
 def test_captured_store_is_not_captured_again(dataset, log):

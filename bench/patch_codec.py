@@ -1,7 +1,7 @@
 """How fast are Jelly-Patch and RDF Patch text read and written?
 
-Profiled on iot to Arrow: marking nulls, which only rows of transactions have, took a tenth of the time until runs of nulls were noted instead of a bit for each
-row. Writers spend their time like those of Jelly-RDF.
+Profiled on iot to Arrow: marking nulls, which only rows of transactions have, took a tenth of the time until runs of
+nulls were noted instead of a bit for each row. Writers spend their time like those of Jelly-RDF.
 """
 
 from __future__ import annotations

@@ -1,0 +1,121 @@
+"""What goes with the tables: verify, versions of the past, maintenance, other readers, snapshots to begin from."""
+
+import duckdb
+import pytest
+
+from patchlog.errors import UsageError
+from patchlog.model import Add, Delete, NamespaceAdd
+from spark.looking_back import moment_at, quads_at
+from spark.maintenance import optimize
+from spark.metrics import write_metrics
+from spark.origin import Origin
+from spark.verification import verify
+
+Q = ("<http://example.org/s>", "<http://example.org/p>", '"o"', "")
+
+
+def check(session, history, tables):
+    return verify(session, Origin.of(history.url, history.name), tables)
+
+
+def test_verify_finds_nothing_in_sound_tables_and_names_what_is_wrong_in_others(session, history, apply, warehouse):
+    history.append([Add(*Q)])
+    history.grow(3)
+    tables = apply(history)
+    sound = check(session, history, tables)
+
+    session.sql(f"DELETE FROM delta.`{warehouse.folder}/changes` WHERE version = 1")
+    session.sql(f"UPDATE delta.`{warehouse.folder}/quads` SET since = 9 WHERE object = '\"o\"'")
+    report = check(session, history, tables)
+
+    assert sound.differences == ()
+    assert sound.quads == len(history.model.quads)
+    assert str(report.differences[0]) == "changes: version 1 has 0 operations in the table, 1 in the log"
+    assert any("since version 9" in str(difference) for difference in report.differences)
+
+
+def test_every_version_of_the_log_is_found_again(session, history, apply):
+    states = {0: {}}
+    for patches in (2, 3):
+        for _ in range(patches):
+            history.grow(1)
+            states[history.model.version] = history.model.quads
+        tables = apply(history)
+
+    for version, wanted in states.items():
+        rows = quads_at(session, tables, version).collect()
+        assert {(row.subject, row.predicate, row.object, row.graph): row.since for row in rows} == wanted
+    assert moment_at(tables, 5).is_exact
+    assert not moment_at(tables, 4).is_exact
+    with pytest.raises(UsageError, match="version 6 is not in the tables"):
+        moment_at(tables, 6)
+
+
+def test_optimized_tables_say_the_same_and_grow_on(session, history, apply, warehouse):
+    for _ in range(3):
+        history.grow(2)
+        tables = apply(history)
+
+    done = {one.table: one for one in optimize(session, tables)}
+    history.grow(2)
+    apply(history)
+
+    assert done["changes"].files_after < done["changes"].files_before
+    warehouse.check(history.model)
+
+
+def test_duckdb_reads_what_spark_wrote(history, apply, warehouse):
+    history.append([Add(*Q), Add("<a:s>", "<a:p>", "<a:o>", "")])
+    history.append([Delete(*Q)])
+    apply(history)
+
+    changes = duckdb.sql(
+        f"SELECT version, operation FROM read_parquet('{warehouse.folder}/changes/*.parquet') ORDER BY ALL"
+    )
+
+    assert changes.fetchall() == [(1, "+"), (1, "+"), (2, "-")]
+
+
+def test_log_that_has_forgotten_what_comes_next_is_taken_up_from_its_snapshot(history, apply, warehouse):
+    history.append([Add(*Q), Add("<a:s>", "<a:p>", "<a:o>", ""), NamespaceAdd("ex", "<http://example.org/#>", "")])
+    apply(history)
+    history.append([Delete(*Q), NamespaceAdd("ex", "<http://example.org/2#>", "")])
+    history.append([Add("<b:s>", "<b:p>", "<b:o>", "")])
+    history.log.snapshots.build(3)
+    history.log.truncate_before(4, force=True)
+    history.append([Add(*Q)])
+
+    apply(history)
+
+    assert warehouse.quads() == {("<a:s>", "<a:p>", "<a:o>", ""): 1, ("<b:s>", "<b:p>", "<b:o>", ""): 3, Q: 4}
+    assert warehouse.namespaces() == {("", "ex"): ("<http://example.org/2#>", 3)}
+    assert {change[:2] for change in warehouse.changes()} == {(1, "+"), (3, "+"), (3, "-"), (4, "+")}
+
+
+def test_log_that_begins_with_a_snapshot_is_applied_with_it(history, apply, warehouse):
+    history.log.snapshots.put(0, [b'<http://example.org/s> <http://example.org/p> "o" .\n'], "nquads")
+    history.append([Add("<a:s>", "<a:p>", "<a:o>", "")])
+
+    apply(history)
+
+    assert warehouse.quads() == {Q: 0, ("<a:s>", "<a:p>", "<a:o>", ""): 1}
+
+
+def test_tables_of_another_log_are_refused(history, apply, service):
+    history.append([Add(*Q)])
+    apply(history)
+    other = type(history)(service, f"{history.name}-2", seed=1)
+
+    with pytest.raises(UsageError, match="is of another log"):
+        apply(other)
+
+
+def test_position_is_told_to_the_log_and_to_prometheus(history, apply, tmp_path):
+    history.append([Add(*Q)])
+    path = tmp_path / "metrics.prom"
+
+    apply(history, tell=lambda done: write_metrics(path, done))
+
+    assert history.log.consumers.find("spark").version == 1
+    assert 'patchlog_spark_version{table="changes"} 1' in path.read_text()
+    assert 'patchlog_spark_lag_versions{table="quads"} 0' in path.read_text()

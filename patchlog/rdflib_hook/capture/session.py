@@ -17,6 +17,7 @@ from patchlog.rdflib_hook.capture.patch_text import PatchText, header_time
 from patchlog.rdflib_hook.capture.replica import Missed, Replica
 from patchlog.rdflib_hook.capture.settings import HeaderValue, Settings, header_values
 from patchlog.rdflib_hook.capture.workbench import Workbench, declared_after
+from patchlog.rdflib_hook.collector import paused_collector
 
 __all__ = ["Session"]
 
@@ -116,7 +117,8 @@ class Session:
             for name in sorted(declared.keys() | self._declared.keys())
             if declared.get(name) != self._declared.get(name)
         }
-        net = self._bench.journal.net()
+        with paused_collector():
+            net = self._bench.journal.net()
         if not (net or changed):
             return None
         terms = {"when": header_time()} | header_values({**self._settings.headers, **headers})

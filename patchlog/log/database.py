@@ -63,6 +63,15 @@ class Database:
         with storage_errors_translated(), self._writing.begin() as connection:
             yield connection
 
+    @property
+    def server(self) -> str:
+        """SQLite or PostgreSQL, and its version. Asks the database."""
+        name, question = (
+            ("SQLite", "SELECT sqlite_version()") if self.is_sqlite else ("PostgreSQL", "SHOW server_version")
+        )
+        with self.reading() as connection:
+            return f"{name} {connection.exec_driver_sql(question).scalar_one()}"
+
     @contextmanager
     def listening(self, channel: str) -> Iterator[Callable[[float], list[str]]]:
         """Give a function that waits some seconds for what PostgreSQL says on a channel."""

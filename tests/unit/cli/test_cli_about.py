@@ -1,6 +1,7 @@
 import importlib.metadata
 import re
 import shutil
+import sqlite3
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ import patchlog
 from patchlog import patch, rdf
 from patchlog.cli import root
 from patchlog.engine import IMPLEMENTATION
+from patchlog.log.tables import REVISION
 
 DOCS = Path(__file__).parents[3] / "docs"
 
@@ -79,6 +81,26 @@ def test_version_says_what_runs(done):
     assert lines["patchlog"] == patchlog.__version__
     assert lines["codec"] == IMPLEMENTATION
     assert lines["protobuf"] == importlib.metadata.version("protobuf")
+
+
+def test_version_says_of_a_database_what_it_is_and_how_far_it_was_migrated(done, tmp_path):
+    url = f"sqlite:///{tmp_path}/people.db"
+    done("log", "create", "people", "--database", url)
+
+    lines = done("version", "--database", url).text.splitlines()
+
+    assert lines[-2:] == [f"database: SQLite {sqlite3.sqlite_version}", f"migration: {REVISION}"]
+
+
+def test_version_says_of_postgresql_what_it_is(done, postgresql_url):
+    told = done("version", "--database", postgresql_url).text
+
+    assert re.search(rf"^database: PostgreSQL [1-9].*\nmigration: {REVISION}$", told, re.MULTILINE)
+
+
+def test_version_makes_no_database(failed, tmp_path):
+    assert failed("version", "--database", f"sqlite:///{tmp_path}/none.db").endswith("none.db")
+    assert list(tmp_path.glob("*.db")) == []
 
 
 def test_version_says_what_is_not_there(done, monkeypatch):

@@ -57,3 +57,7 @@ def __getattr__(name: str) -> Any:
     if name not in _IMPORTED_WHEN_NEEDED:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_IMPORTED_WHEN_NEEDED[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_IMPORTED_WHEN_NEEDED})

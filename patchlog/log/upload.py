@@ -40,6 +40,8 @@ class LocalUpload:
 
     def write(self, data: bytes, /) -> None:
         """Take some bytes."""
+        if self._has_ended:
+            raise UsageError("this upload has ended: begin a new one for what comes after it")
         self._stage(self._intake.feed(data))
 
     def finish(self) -> Sequence[IngestedPatch]:

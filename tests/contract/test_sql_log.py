@@ -324,14 +324,15 @@ def test_rest_of_an_upload_that_was_cut_off_is_swept(sql_backend, sql_store, sql
 
 
 def test_log_that_is_deleted_during_an_upload_is_not_found(sql_store, sql_log, patches):
-    upload = sql_log.stage()
-    upload.write(*patches.one(values=[f'"{i}{"x" * 4000}"' for i in range(1000)]))
+    large = [f'"{i}{"x" * 4000}"' for i in range(1000)]
+    written, ongoing = sql_log.stage(), sql_log.stage()
+    written.write(*patches.one(values=large))
     sql_store.delete("people")
 
     with pytest.raises(LogNotFound):
-        upload.append()
+        written.append()
     with pytest.raises(LogNotFound):
-        upload.write(*patches.one(values=[f'"{i}{"x" * 4000}"' for i in range(1000)]))
+        ongoing.write(*patches.one(values=large))
     assert chunk_rows(sql_store) == 0
 
 

@@ -179,6 +179,24 @@ def test_quoted_triples_and_generalized_statements_are_declared_where_they_are(p
     assert [frames(data_of(patch_log, version))[0].rdf_star for version in (1, 2)] == [False, True]
 
 
+def test_quoted_triples_of_the_snapshot_before_are_taken_away_and_found_again(patch_log, patches):
+    inner = '<<( _:s <http://example.org/p> "<< a >> \\" <<( " )>>'
+    quoted = [(QUOTED, "<p>", '"<< >>"', ""), (f"<<( {inner} <p> {QUOTED} )>>", "<p>", inner, "_:g")]
+    patch_log.append(patches.stream([Add(*one) for one in quoted], options=EVERYTHING))
+    patch_log.append(patches.stream([Add(*quad("a")), Delete(*quoted[0])], options=EVERYTHING))
+    patch_log.append(patches.stream([Delete(*quoted[1])], options=EVERYTHING))
+
+    kept = [patch_log.snapshots.build(version) for version in (1, 2, 3)]
+
+    assert [quads(data_of(patch_log, version)) for version in (1, 2, 3)] == [
+        set(quoted),
+        {quoted[1], quad("a")},
+        {quad("a")},
+    ]
+    for version, snapshot in enumerate(kept, start=1):
+        assert patch_log.snapshots.put(version, [data_of(patch_log, version)]) == snapshot
+
+
 def test_namespaces_are_those_at_the_version(patch_log, patches):
     graph = "<http://example.org/g>"
     patch_log.append(

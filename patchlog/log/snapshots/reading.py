@@ -26,8 +26,12 @@ STORED_LIMITS: Final = Limits(max_frame_bytes=1 << 30, max_decoded_frame_bytes=1
 
 _PIECE_BYTES: Final = 256 << 10
 
+_STRING: Final = rb'"(?:[^"\\]|\\.)*"'
 # In RDF Patch <_:b> is a blank node, and the IRI `_:b` has its first character escaped.
-_IN_ANGLES: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|<_:([^>]*)>|<\\u005F:')
+_IN_ANGLES: Final = re.compile(_STRING + rb"|<_:([^>]*)>|<\\u005F:")
+# N-Quads are written with the brackets of RDF-star. Lines are compared, so that all have those of canonical terms.
+_BRACKET: Final = re.compile(_STRING + rb"|<< | >>")
+_BRACKETS: Final = {b"<< ": b"<<( ", b" >>": b" )>>"}
 
 
 def changes_of(
@@ -50,7 +54,7 @@ def changes_of(
 def quads_of(chunks: Iterable[bytes]) -> Iterator[list[Line]]:
     """The quads of a snapshot."""
     for text in _converted(Converter("jelly", "nquads", limits=STORED_LIMITS), chunks):
-        yield lines_of(text)
+        yield lines_of(_BRACKET.sub(_canonical_bracket, text) if b"<< " in text else text)
 
 
 def namespaces_of(
@@ -136,3 +140,7 @@ def _unquoted(found: re.Match[bytes]) -> bytes:
     if found[0].startswith(b'"'):
         return found[0]
     return b"<_:" if found[1] is None else b"_:" + found[1]
+
+
+def _canonical_bracket(found: re.Match[bytes]) -> bytes:
+    return _BRACKETS.get(found[0], found[0])

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import Connection, TextClause, bindparam, delete, insert, select, text, update
+from sqlalchemy import Connection, TextClause, bindparam, delete, select, text, update
 
 from patchlog.codec.patch_ids import PatchId
 from patchlog.errors import LogNotFound
 from patchlog.log.records import Appended, Head, LogOptions, PatchRecord
-from patchlog.log.rows import head_of, id_bytes, id_text, now_ms, options_of, patch_row
+from patchlog.log.rows import head_of, id_bytes, id_text, insert_rows, now_ms, options_of, patch_row
 from patchlog.log.staging import StagedPatch
 from patchlog.log.succession import KnownPatch, head_after
 from patchlog.log.tables import LOG, PATCH, PATCH_CHUNK, STAGE, body_of_stage
@@ -55,8 +55,6 @@ _KNOWN_PATCHES: Final = {
     "sqlite": _known_patches("INDEXED BY sqlite_autoindex_patch_2"),
     "postgresql": _known_patches(),
 }
-_INSERT_PATCH: Final = insert(PATCH)
-_INSERT_CHUNK: Final = insert(PATCH_CHUNK)
 _UPDATE_LOG: Final = (
     update(LOG)
     .where(LOG.c.key == bindparam("b_log"))
@@ -94,8 +92,8 @@ class Batch:
         self.now_ms: Final = now_ms()
         self._connection = connection
         self._logs: dict[str, LockedLog] = {}
-        self._patches: list[dict[str, object]] = []
-        self._chunks: list[dict[str, object]] = []
+        self._patches: list[tuple[object, ...]] = []
+        self._chunks: list[tuple[object, ...]] = []
 
     @property
     def connection(self) -> Connection:
@@ -188,9 +186,9 @@ class Batch:
 
     def _insert(self) -> None:
         if self._patches:
-            self._connection.execute(_INSERT_PATCH, self._patches)
+            insert_rows(self._connection, PATCH, self._patches)
         if self._chunks:
-            self._connection.execute(_INSERT_CHUNK, self._chunks)
+            insert_rows(self._connection, PATCH_CHUNK, self._chunks)
         self._patches.clear()
         self._chunks.clear()
 
@@ -207,9 +205,7 @@ class Batch:
             body = version
             first, *rest = patch.chunks
             chunks = dict(enumerate([first if is_sealed else first_header + first, *rest], 1))
-        self._chunks += (
-            {"log": log.key, "body": body, "number": number, "bytes": data} for number, data in chunks.items()
-        )
+        self._chunks += ((log.key, body, number, data) for number, data in chunks.items())
         return body
 
     def _log_row(self, log: LockedLog) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from patchlog.errors import LogNotFound, StorageError
 from patchlog.log.batch import Batch
 from patchlog.log.chunks import StoredBody
 from patchlog.log.database import Database
-from patchlog.log.rows import now_ms
+from patchlog.log.rows import insert_rows, now_ms
 from patchlog.log.staging import MAX_PATCHES, SpooledChunk
 from patchlog.log.tables import LOG, PATCH_CHUNK, STAGE, body_of_stage
 from patchlog.log.writer import Job, Writer
@@ -37,20 +37,12 @@ class SqlSpool:
         """Keep chunks."""
         if self.stage is None:
             self._log_key, self.stage = self._writer.do(Job(self._begin))
-        rows = [
-            {
-                "log": self._log_key,
-                "body": body_of_stage(self.stage, chunk.ordinal),
-                "number": chunk.number,
-                "bytes": chunk.data,
-            }
-            for chunk in chunks
-        ]
+        rows = [(self._log_key, body_of_stage(self.stage, chunk.ordinal), chunk.number, chunk.data) for chunk in chunks]
 
         def write(batch: Batch) -> None:
             if not _is_there(batch.connection, self._log_key):
                 raise LogNotFound(f"the log {self._log!r} was deleted during an upload to it")
-            batch.connection.execute(insert(PATCH_CHUNK), rows)
+            insert_rows(batch.connection, PATCH_CHUNK, rows)
 
         self._writer.do(Job(write, size=sum(len(chunk.data) for chunk in chunks)))
 

@@ -21,7 +21,7 @@ from patchlog.engine import ArrowEncoder
 from patchlog.errors import UsageError
 from spark.origin import Origin
 
-__all__ = ["PatchWriter"]
+__all__ = ["PatchWriter", "grouped", "marks", "packed_rows"]
 
 _WANTED: Final = ("operation", "subject", "predicate", "object")
 _TERMS: Final = ("subject", "predicate", "object", "graph")
@@ -55,9 +55,9 @@ class PatchWriter(DataSourceArrowWriter):
         """Take the rows of a task."""
         groups: dict[Any, list[Any]] = defaultdict(list)
         for batch in iterator:
-            for group, rows in _grouped(batch, self._group):
+            for group, rows in grouped(batch, self._group):
                 groups[group].append(rows)
-        return _Rows(tuple((group, _packed(batches)) for group, batches in groups.items()))
+        return _Rows(tuple((group, packed_rows(batches)) for group, batches in groups.items()))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Append the patches, all or none, in the order of their groups."""
@@ -77,15 +77,16 @@ class PatchWriter(DataSourceArrowWriter):
         encoder = ArrowEncoder("canonical-patch")
         for group in sorted(groups):
             patch_id = uuid.uuid5(self._namespace, repr(group))
-            yield encoder.encode(_marks(("H", "id", f"<urn:uuid:{patch_id}>"), ("TX", None, None)))
+            yield encoder.encode(marks(("H", "id", f"<urn:uuid:{patch_id}>"), ("TX", None, None)))
             for packed in groups[group]:
                 for batch in pa.ipc.open_stream(packed):
                     yield encoder.encode(batch)
-            yield encoder.encode(_marks(("TC", None, None), ("Z", None, None)))
+            yield encoder.encode(marks(("TC", None, None), ("Z", None, None)))
         yield encoder.finish()
 
 
-def _grouped(batch: Any, group: str | None) -> Iterator[tuple[Any, Any]]:
+def grouped(batch: Any, group: str | None) -> Iterator[tuple[Any, Any]]:
+    """The operations of a batch for each value of a column."""
     if group is None:
         yield None, _operations(batch)
         return
@@ -106,7 +107,8 @@ def _operations(batch: Any) -> Any:
     return pa.RecordBatch.from_arrays([columns.get(name, nothing) for name in _SCHEMA.names], schema=_SCHEMA)
 
 
-def _marks(*rows: tuple[str, str | None, str | None]) -> Any:
+def marks(*rows: tuple[str, str | None, str | None]) -> Any:
+    """What a patch has besides quads, as a batch: the letter, the name and the value of each."""
     operations, names, objects = zip(*rows, strict=True)
     columns: dict[str, Sequence[str | None]] = {"operation": operations, "name": names, "object": objects}
     nothing = [None] * len(rows)
@@ -115,7 +117,8 @@ def _marks(*rows: tuple[str, str | None, str | None]) -> Any:
     )
 
 
-def _packed(batches: list[Any]) -> bytes:
+def packed_rows(batches: list[Any]) -> bytes:
+    """Operations as a compressed stream of Arrow."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, _SCHEMA, options=pa.ipc.IpcWriteOptions(compression="zstd")) as stream:
         for batch in batches:

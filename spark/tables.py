@@ -27,11 +27,11 @@ from pyspark.sql.types import StructType
 
 from patchlog.errors import UsageError
 
-__all__ = ["CHANGES", "NAMESPACES", "QUADS", "LogTable", "QuadsPosition", "Table", "Tables", "settings"]
+__all__ = ["CHANGES", "LOG_PROPERTY", "NAMESPACES", "QUADS", "LogTable", "QuadsPosition", "Table", "Tables", "settings"]
 
 _TXN: Final = "spark.databricks.delta.write.txn"
 _USER_METADATA: Final = "spark.databricks.delta.commitInfo.userMetadata"
-_LOG_PROPERTY: Final = "patchlog.log"
+LOG_PROPERTY: Final = "patchlog.log"
 _FORMAT_PROPERTY: Final = "patchlog.format"
 _FORMAT: Final = "1"
 _SCHEMA: Final = "schema:"
@@ -145,7 +145,7 @@ class LogTable:
         if snapshot.version() < 0:
             return {}
         configuration = snapshot.metadata().configuration()
-        names = (_LOG_PROPERTY, _FORMAT_PROPERTY)
+        names = (LOG_PROPERTY, _FORMAT_PROPERTY)
         return {name: str(configuration.apply(name)) for name in names if configuration.contains(name)}
 
     def number(self) -> int:
@@ -201,7 +201,7 @@ class Tables:
                     {
                         "delta.enableDeletionVectors": str(deletion_vectors).lower(),
                         "delta.enableChangeDataFeed": str(table.table.has_change_feed).lower(),
-                        _LOG_PROPERTY: self._log_id,
+                        LOG_PROPERTY: self._log_id,
                         _FORMAT_PROPERTY: _FORMAT,
                     }
                 )
@@ -213,7 +213,7 @@ class Tables:
             found = table.properties()
             if not found:
                 raise UsageError(f"there is no Delta table {table.identifier}: `python -m spark apply` makes it")
-            if found.get(_LOG_PROPERTY) != self._log_id:
+            if found.get(LOG_PROPERTY) != self._log_id:
                 raise UsageError(f"{table.identifier} is of another log: give each log a warehouse of its own")
             if found.get(_FORMAT_PROPERTY) != _FORMAT:
                 raise UsageError(f"{table.identifier} was made by a newer patchlog: use that one")

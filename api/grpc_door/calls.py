@@ -13,7 +13,7 @@ from api.keys import Right
 from api.service import Service
 from patchlog import errors
 
-__all__ = ["Context", "answering", "check", "metadata_of", "refuse", "streaming"]
+__all__ = ["Context", "answering", "check", "check_complete", "metadata_of", "refuse", "refuse_to_go_on", "streaming"]
 
 Context = Any
 """A `grpc.aio.ServicerContext`, whose stubs are generic in what nobody needs here."""
@@ -50,6 +50,24 @@ class Refused(Exception):
 def refuse(status: grpc.StatusCode, message: str) -> NoReturn:
     """End the call."""
     raise Refused(status, message)
+
+
+def refuse_to_go_on(service: Service, log: str) -> NoReturn:
+    """End a stream that has no end of its own: nothing follows the log any more."""
+    if service.is_stopping:
+        refuse(grpc.StatusCode.UNAVAILABLE, "the service is stopping: subscribe again")
+    refuse(grpc.StatusCode.NOT_FOUND, f"the log {log!r} was deleted, or what comes next was truncated away")
+
+
+async def check_complete(context: Context) -> None:
+    """Raise Refused where the requests came to an end because the client is gone.
+
+    gRPC ends them then as if all had come. But only to a call that is alive can something be sent.
+    """
+    try:
+        await context.send_initial_metadata(())
+    except Exception:  # noqa: BLE001  gRPC's own classes for this have no public names
+        refuse(grpc.StatusCode.CANCELLED, "the stream of requests broke off")
 
 
 def metadata_of(context: Context, name: str) -> str | None:

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from functools import partial
+from typing import Final
 
 import grpc
 from google.protobuf.message import DecodeError
 
-from api.grpc_door.calls import Context, check, metadata_of, refuse
-from api.grpc_door.growing import split_frames
-from api.outgoing import cut
+from api.grpc_door.calls import Context, check, check_complete, metadata_of, refuse, refuse_to_go_on
+from api.outgoing import Piece, cut
 from api.service import Service
 from patchlog.codec.fields import varint
+from patchlog.codec.framing import FrameSplitter
 from patchlog.codec.patch_ids import parse_patch_id
 from patchlog.log.contract import PatchLog
 from patchlog.log.records import ANY_HEAD, Appended, ExpectedHead, Head
 from patchlog.wire import PatchReceived, PatchSubscribe
 
 __all__ = ["publish_patches", "subscribe_patches"]
+
+_MOST_FRAME_BYTES: Final = 1 << 30
+"""Of those that are stored: a row that is larger than usual has a frame of its own."""
 
 
 async def subscribe_patches(service: Service, request: bytes, context: Context) -> AsyncIterator[bytes]:
@@ -30,18 +34,20 @@ async def subscribe_patches(service: Service, request: bytes, context: Context) 
     await check(service, context, "read", asked.log)
     log = service.log(asked.log)
     head = await service.run(lambda: _checked(log, asked.after))
+    frames = _Frames()
     if asked.until:
         patches = await service.run(lambda: cut(log.read(asked.after, until=asked.until)))
         while some := await service.run(partial(next, patches, [])):
-            for frame in await service.run(partial(_frames_in, [piece.data for piece in some])):
+            for frame in await service.run(partial(frames.of, some)):
                 yield frame
         return
     with service.tails.feed(log, head) as feed:
         async for pieces in feed.patches(asked.after, service.settings.heartbeat_seconds):
             if not pieces:
                 yield b""  # an empty frame is a heartbeat
-            for frame in _frames_in([piece.data for piece in pieces]):
+            for frame in frames.of(pieces):
                 yield frame
+    refuse_to_go_on(service, asked.log)
 
 
 async def publish_patches(service: Service, frames: AsyncIterator[bytes], context: Context) -> bytes:
@@ -55,6 +61,7 @@ async def publish_patches(service: Service, frames: AsyncIterator[bytes], contex
     try:
         async for frame in frames:
             await service.run(partial(upload.write, varint(len(frame)) + frame))
+        await check_complete(context)
         appended = await service.run(lambda: upload.append(expected))
     except BaseException:
         await service.run(upload.discard)
@@ -69,9 +76,15 @@ def _checked(log: PatchLog, after: int) -> Head:
     return head
 
 
-def _frames_in(chunks: list[bytes]) -> list[bytes]:
-    # Chunks end where frames do, so that a list of them holds whole frames.
-    return list(split_frames(b"".join(chunks)))
+class _Frames:
+    """Takes apart stored patches. A frame that is larger than a chunk comes in several pieces."""
+
+    def __init__(self) -> None:
+        self._splitter = FrameSplitter(max_frame_bytes=_MOST_FRAME_BYTES, strict=True, delimited=True)
+
+    def of(self, pieces: list[Piece]) -> list[bytes]:
+        """The frames that are whole now."""
+        return list(self._splitter.feed(b"".join([piece.data for piece in pieces])))
 
 
 def _expected_head(if_match: str | None) -> ExpectedHead:

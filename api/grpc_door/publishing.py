@@ -11,7 +11,7 @@ from typing import Any
 
 import grpc
 
-from api.grpc_door.calls import refuse
+from api.grpc_door.calls import Context, check_complete, refuse
 from api.service import Service
 from patchlog.codec.fields import varint
 from patchlog.engine import CanonicalPatchEncoder, RdfDecoder
@@ -54,7 +54,7 @@ class Publication:
         return cls(check_log_name(name), first, rest)
 
 
-async def published(service: Service, publication: Publication) -> Appended:
+async def published(service: Service, publication: Publication, context: Context) -> Appended:
     """Append a publication, and return when it is durable."""
     upload = await service.run(service.log(publication.log).stage)
     translation = _Translation()
@@ -63,6 +63,7 @@ async def published(service: Service, publication: Publication) -> Appended:
         while frame is not None:
             await service.run(_taking(upload, translation, frame))
             frame = await anext(publication.rest, None)
+        await check_complete(context)
         return await service.run(lambda: _append(upload, translation))
     except BaseException:
         await service.run(upload.discard)

@@ -15,7 +15,7 @@ from typing import Any, Final
 import grpc
 from google.protobuf.message import DecodeError
 
-from api.grpc_door.calls import Context, check, metadata_of, refuse
+from api.grpc_door.calls import Context, check, metadata_of, refuse, refuse_to_go_on
 from api.grpc_door.growing import Deleted, GrowingStream, dataset_version
 from api.grpc_door.publishing import Publication, published
 from api.grpc_door.requested import stream_options
@@ -58,6 +58,8 @@ async def subscribe_rdf(service: Service, request: bytes, context: Context) -> A
                         yield frame
         for frame in stream.finish():
             yield frame
+        if at is None:
+            refuse_to_go_on(service, name)
     except Deleted as deleted:
         refuse(grpc.StatusCode.FAILED_PRECONDITION, str(deleted))
 
@@ -66,7 +68,7 @@ async def publish_rdf(service: Service, frames: AsyncIterator[bytes], context: C
     """Append the statements of a stream to a log, and answer when they are durable."""
     publication = await Publication.begun(frames, topic=metadata_of(context, "topic"))
     await check(service, context, "append", publication.log)
-    appended = await published(service, publication)
+    appended = await published(service, publication, context)
     context.set_trailing_metadata((("version", str(appended.version)), ("patch-id", appended.id)))
     return _RECEIVED
 

@@ -44,8 +44,11 @@ class GrpcDoor:
             options=[
                 ("grpc.max_receive_message_length", _MOST_MESSAGE_BYTES),
                 ("grpc.max_send_message_length", _MOST_MESSAGE_BYTES),
-                ("grpc.keepalive_time_ms", 60_000),
+                # Who is silent for a heartbeat is asked for a sign of life, however often nothing else is sent.
+                ("grpc.keepalive_time_ms", int(settings.heartbeat_seconds * 1000)),
+                ("grpc.http2.ping_timeout_ms", int(settings.send_seconds * 1000)),
                 ("grpc.keepalive_permit_without_calls", 1),
+                ("grpc.http2.max_pings_without_data", 0),
                 ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
                 ("grpc.so_reuseport", 0),
             ],

@@ -1,9 +1,11 @@
 """The gRPC services, over a real socket: Jelly's RdfStreamService, and PatchStreamService."""
 
+import os
 import queue
-import re
+import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import uuid
@@ -14,34 +16,51 @@ import grpc
 import pytest
 
 from patchlog import patch, rdf
-from patchlog.codec.fields import varint
-from patchlog.wire import (
-    PatchReceived,
-    PatchSubscribe,
-    RdfPatchFrame,
-    RdfStreamFrame,
-    RdfStreamOptions,
-    RdfStreamReceived,
-    RdfStreamSubscribe,
-)
+from patchlog.wire import PatchReceived, RdfPatchFrame, RdfStreamFrame, RdfStreamReceived, RdfStreamSubscribe
 from tests.service.conftest import ServiceProcess
+from tests.service.grpc_calls import (
+    GRAPHS,
+    PATCHES,
+    QUADS,
+    RDF,
+    TEXT,
+    TRIPLES,
+    P,
+    S,
+    add,
+    delimited,
+    frames_of,
+    grpc_address,
+    patches_of,
+    publish,
+    quads,
+    refusal,
+    split,
+    subscribe,
+)
 
 HOUSE = Path(__file__).parents[2]
-RDF = "/eu.ostrzyciel.jelly.core.proto.v1.RdfStreamService"
-PATCHES = "/patchlog.v1.PatchStreamService"
-S, P = "<http://e/s>", "<http://e/p>"
-TEXT = {"Content-Type": "application/rdf-patch"}
-QUADS, TRIPLES, GRAPHS = 2, 1, 3
+JENA = HOUSE / ".cache" / "jelly-jena-3.7.1"
+POM = """
+<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>patchlog</groupId> <artifactId>jelly-jena-of-the-tests</artifactId> <version>1</version>
+  <dependencies>
+    <dependency>
+      <groupId>eu.neverblink.jelly</groupId> <artifactId>jelly-jena</artifactId> <version>3.7.1</version>
+    </dependency>
+    <dependency>
+      <groupId>org.apache.jena</groupId> <artifactId>jena-cmds</artifactId> <version>5.6.0</version>
+    </dependency>
+  </dependencies>
+</project>
+"""
 
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory):
     one = ServiceProcess(tmp_path_factory.mktemp("grpc"), "sqlite:///log.db", grpc_port=0, heartbeat_seconds=0.5)
-    deadline = time.monotonic() + 20
-    while (found := re.search(r"gRPC is at ([0-9.]+:\d+)", one.log_text)) is None:
-        assert time.monotonic() < deadline, one.log_text
-        time.sleep(0.05)
-    one.grpc = found[1]
+    one.grpc = grpc_address(one)
     yield one
     one.end()
 
@@ -69,58 +88,8 @@ def push(service, log):
     return push
 
 
-def subscribe(channel, topic, timeout=20, **options):
-    request = RdfStreamSubscribe(topic=topic, requested_options=RdfStreamOptions(**options))
-    call = channel.unary_stream(f"{RDF}/SubscribeRdf")
-    return call(request.SerializeToString(), timeout=timeout)
-
-
-def publish(channel, frames, metadata=()):
-    return channel.stream_unary(f"{RDF}/PublishRdf")(iter(frames), metadata=metadata, timeout=20)
-
-
-def refusal(call):
-    with pytest.raises(grpc.RpcError) as refused:
-        call()
-    return refused.value.code(), refused.value.details()
-
-
-def statements(frames):
-    return list(rdf.read(b"".join(varint(len(frame)) + frame for frame in frames)))
-
-
-def quads(frames):
-    return [statement if len(statement) == 4 else (*statement, "") for statement in statements(frames)]
-
-
-def add(*objects, graph=""):
-    rows = "".join(f"A {S} {P} {object} {graph} .\n" for object in objects)
-    return f"TX .\n{rows}TC .\n"
-
-
 def options_of(frame):
     return RdfStreamFrame.FromString(frame).rows[0].options
-
-
-def frames_of(rows, **options):
-    """Frames that an independent writer would send: options, then a frame for each list of objects."""
-    from patchlog.codec.framing import FrameSplitter
-    from patchlog.codec.options import LogicalType, PhysicalType, RdfOptions
-    from patchlog.engine import RdfEncoder
-
-    chosen = RdfOptions(
-        physical_type=PhysicalType(options.pop("physical_type", QUADS)),
-        logical_type=LogicalType(options.pop("logical_type", 2)),
-        **options,
-    )
-    encoder = RdfEncoder(chosen, rows_per_frame=0)
-    for objects in rows:
-        for value in objects:
-            encoder.statement(S, P, value, *([""] if chosen.physical_type != TRIPLES else []))
-        encoder.end_frame()
-    data = encoder.take() + encoder.finish()
-    splitter = FrameSplitter(max_frame_bytes=1 << 20, strict=True, delimited=True)
-    return [*splitter.feed(data), *splitter.finish()]
 
 
 # -- SubscribeRdf --
@@ -302,6 +271,29 @@ def test_stream_without_options_is_refused(channel, service, log, frames):
     assert service.client.get(f"/logs/{log}").json()["head"]["version"] == 0
 
 
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ({"version": 99}, "version"),
+        ({"physical_type": 77}, "physical"),
+        ({"physical_type": 0}, "physical"),
+        ({"logical_type": 3}, "logical"),
+        ({"max_name_table_size": 1 << 20}, "name"),
+        ({"max_name_table_size": 4}, "name"),
+        ({"max_prefix_table_size": 1 << 20}, "prefix"),
+        ({"max_datatype_table_size": 1 << 20}, "datatype"),
+    ],
+)
+def test_publisher_with_options_that_cannot_be_is_told_which(channel, log, options, word):
+    frame = RdfStreamFrame.FromString(frames_of([['"1"']])[0])
+    for name, value in options.items():
+        setattr(frame.rows[0].options, name, value)
+
+    code, details = refusal(lambda: publish(channel, [frame.SerializeToString()], (("topic", log),)))
+
+    assert (code, word in details) == (grpc.StatusCode.INVALID_ARGUMENT, True), details
+
+
 def test_stream_that_breaks_leaves_nothing(channel, service, log):
     def breaking():
         yield from frames_of([['"1"']])
@@ -321,11 +313,6 @@ def test_log_that_is_not_there_is_not_found(channel):
 # -- PatchStreamService --
 
 
-def patches_of(channel, log, after=0, until=0):
-    request = PatchSubscribe(log=log, after=after, until=until)
-    return channel.unary_stream(f"{PATCHES}/SubscribePatches")(request.SerializeToString(), timeout=20)
-
-
 def test_patches_come_as_they_are_stored(channel, service, log, push):
     push(add('"1"'))
     push(add('"2"'))
@@ -333,7 +320,7 @@ def test_patches_come_as_they_are_stored(channel, service, log, push):
     frames = list(patches_of(channel, log, until=2))
 
     stored = service.client.get(f"/logs/{log}/patches").content
-    assert b"".join(varint(len(frame)) + frame for frame in frames) == stored
+    assert delimited(frames) == stored
     assert all(RdfPatchFrame.FromString(frame).rows for frame in frames)
 
 
@@ -342,7 +329,7 @@ def test_patches_go_on_as_they_are_appended(channel, log, push):
     call = patches_of(channel, log, after=1)
     push(add('"2"'))
 
-    data = b"".join(varint(len(frame)) + frame for frame in _patch_of(call))
+    data = delimited(_patch_of(call))
 
     assert [operation.object for operation in patch.read(data) if isinstance(operation, patch.Add)] == ['"2"']
     call.cancel()
@@ -363,7 +350,7 @@ def test_idle_stream_has_heartbeats(channel, log):
 def test_patches_are_published_with_a_precondition(channel, service, log, push):
     head = push(add('"1"'))["id"]
     data = patch.canonical([patch.TransactionStart(), patch.Add(S, P, '"2"', ""), patch.TransactionCommit()])
-    frames = list(_frames(data))
+    frames = split(data)
     call = channel.stream_unary(f"{PATCHES}/PublishPatches")
 
     received = PatchReceived.FromString(call(iter(frames), metadata=(("log", log), ("if-match", head)), timeout=20))
@@ -373,14 +360,6 @@ def test_patches_are_published_with_a_precondition(channel, service, log, push):
     code, details = refusal(lambda: call(iter(frames), metadata=(("log", log), ("if-match", head)), timeout=20))
     assert (code, received.id in details) == (grpc.StatusCode.FAILED_PRECONDITION, True)
     assert refusal(lambda: call(iter(frames), timeout=20))[0] == grpc.StatusCode.INVALID_ARGUMENT
-
-
-def _frames(data):
-    from patchlog.codec.framing import FrameSplitter
-
-    splitter = FrameSplitter(max_frame_bytes=1 << 20, strict=True, delimited=True)
-    yield from splitter.feed(data)
-    yield from splitter.finish()
 
 
 def test_large_stream_to_a_slow_reader_comes_whole(channel, log, push):
@@ -393,7 +372,7 @@ def test_large_stream_to_a_slow_reader_comes_whole(channel, log, push):
         if len(received) < 3:
             time.sleep(0.2)
 
-    data = b"".join(varint(len(frame)) + frame for frame in received)
+    data = delimited(received)
     assert sum(isinstance(operation, patch.Add) for operation in patch.read(data)) == 20_000
     assert len(received) > 3
 
@@ -458,7 +437,7 @@ def test_pyjelly_reads_what_a_subscriber_gets(channel, log, push, tmp_path):
             max_datatype_table_size=32,
         )
     )
-    (tmp_path / "got.jelly").write_bytes(b"".join(varint(len(frame)) + frame for frame in frames))
+    (tmp_path / "got.jelly").write_bytes(delimited(frames))
 
     script = (
         "from pyjelly.integrations.generic.parse import parse_jelly_flat\n"
@@ -467,6 +446,63 @@ def test_pyjelly_reads_what_a_subscriber_gets(channel, log, push, tmp_path):
     done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)
 
     assert done.stdout.strip() == "3", done.stderr
+
+
+@pytest.fixture(scope="module")
+def jena():
+    """Jena's `riot` with jelly-jena beside it, from Maven Central."""
+    if not JENA.exists():
+        missing = [program for program in ("java", "mvn") if shutil.which(program) is None]
+        fetched = "" if missing else _fetch_jena()
+        if not JENA.exists():
+            reason = f"no jelly-jena here: {missing or fetched}"
+            (pytest.fail if os.environ.get("CI") else pytest.skip)(reason)
+
+    def read(path):
+        command = ["java", "-cp", f"{JENA}/*", "riotcmd.riot", "--syntax=Jelly", "--output=NQUADS", path]
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
+
+    return read
+
+
+def _fetch_jena():
+    JENA.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=JENA.parent) as folder:
+        (Path(folder) / "pom.xml").write_text(POM)
+        command = ["mvn", "-B", "-q", "-f", folder, "dependency:copy-dependencies", f"-DoutputDirectory={folder}/lib"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+        if done.returncode == 0:
+            with suppress(OSError):  # another worker was faster
+                (Path(folder) / "lib").rename(JENA)
+    return done.stdout
+
+
+@pytest.mark.peer
+@pytest.mark.xdist_group("jelly-jena")
+@pytest.mark.parametrize("physical", [TRIPLES, QUADS, GRAPHS])
+@pytest.mark.parametrize("version", [1, 2])
+def test_jelly_jena_reads_what_a_subscriber_gets(channel, log, push, jena, tmp_path, physical, version):
+    push(add('"1"', '"01"^^<http://e/n>', '"ü"@en-GB', "<http://e/ö>", "_:b"))
+    if physical != TRIPLES:
+        push(add('"2"', "_:b", graph="<http://e/g>"))
+    sizes = {"max_name_table_size": 128, "max_prefix_table_size": 32, "max_datatype_table_size": 32}
+    frames = subscribe(
+        channel, f"{log}@{1 if physical == TRIPLES else 2}", physical_type=physical, version=version, **sizes
+    )
+    (tmp_path / "got.jelly").write_bytes(delimited(frames))
+
+    (tmp_path / "jena.nq").write_text(jena(tmp_path / "got.jelly"))
+
+    wanted = {(S, P, term, "") for term in ('"1"', '"01"^^<http://e/n>', '"ü"@en-GB', "<http://e/ö>", "_:b")}
+    if physical != TRIPLES:
+        wanted |= {(S, P, '"2"', "<http://e/g>"), (S, P, "_:b", "<http://e/g>")}
+    got = {(*quad, "")[:4] for quad in rdf.read(tmp_path / "jena.nq")}
+    assert {tuple(_unlabelled(term) for term in quad) for quad in got} == wanted
+    assert len({term for quad in got for term in quad if term.startswith("_:")}) == 1
+
+
+def _unlabelled(term):
+    return "_:b" if term.startswith("_:") else term
 
 
 def test_keys_are_those_of_the_service(start, tmp_path):
@@ -481,14 +517,10 @@ def test_keys_are_those_of_the_service(start, tmp_path):
     _, admin = create_key(database, ["log:*:admin"], name="")
     database.close()
     service = start(url, keys="required", grpc_port=0)
-    deadline = time.monotonic() + 20
-    while (found := re.search(r"gRPC is at ([0-9.]+:\d+)", service.log_text)) is None:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
     service.client.put("/logs/people", headers={"Authorization": f"Bearer {admin}"})
     service.client.put("/logs/others", headers={"Authorization": f"Bearer {admin}"})
 
-    with grpc.insecure_channel(found[1]) as channel:
+    with grpc.insecure_channel(grpc_address(service)) as channel:
 
         def ask(topic, *metadata):
             request = RdfStreamSubscribe(topic=f"{topic}@0").SerializeToString()
@@ -502,19 +534,3 @@ def test_keys_are_those_of_the_service(start, tmp_path):
             refusal(lambda: publish(channel, frames_of([['"1"']]), (("topic", "people"), key)))[0]
             == grpc.StatusCode.PERMISSION_DENIED
         )
-
-
-def test_service_stops_with_open_subscriptions(start):
-    service = start(grpc_port=0, shutdown_seconds=1)
-    deadline = time.monotonic() + 20
-    while (found := re.search(r"gRPC is at ([0-9.]+:\d+)", service.log_text)) is None:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    service.client.put("/logs/people")
-    with grpc.insecure_channel(found[1]) as channel:
-        subscribe(channel, "people")
-
-        begun = time.monotonic()
-        service.end()
-
-    assert time.monotonic() - begun < 10

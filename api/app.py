@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Final
 
 from fastapi import FastAPI
+from starlette.types import ASGIApp
 
 import patchlog
 from api.bodies import SmallBodies
@@ -32,6 +33,14 @@ _NAMES: Final = ("log", "consumer")
 _NAME_PATTERN: Final = f"^{NAME.pattern}$"
 
 
+class _App(FastAPI):
+    """An app whose telemetry sees all answers, those to errors of ours too; and whose short ways are short."""
+
+    def build_middleware_stack(self) -> ASGIApp:
+        """Put what looks at each request around all that FastAPI does with it."""
+        return Telemetry(RdfDeltaPort(SmallAppends(super().build_middleware_stack())))
+
+
 def create_app(settings: Settings | None = None, store: LocalLogStore | None = None) -> FastAPI:
     """Make the app. It opens the database when it starts, and closes it when it ends; a given store stays open."""
     chosen = settings or Settings()
@@ -51,7 +60,7 @@ def create_app(settings: Settings | None = None, store: LocalLogStore | None = N
             closing.push_async_callback(asyncio.to_thread, service.close)
             yield
 
-    app = FastAPI(
+    app = _App(
         title="patchlog",
         version=patchlog.__version__,
         description=_DESCRIPTION,
@@ -66,9 +75,6 @@ def create_app(settings: Settings | None = None, store: LocalLogStore | None = N
     answer_problems(app)
     app.add_middleware(SmallBodies)
     app.add_middleware(Methods)
-    app.add_middleware(SmallAppends)
-    app.add_middleware(RdfDeltaPort)
-    app.add_middleware(Telemetry)
     _tell_truly(app)
     return app
 

@@ -11,7 +11,7 @@ entries of the header frame alone. docs/protocol.md, "The stored patch".
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Final
 
 from patchlog.codec.frame_writer import FrameWriter
@@ -55,6 +55,7 @@ class IngestedPatch:
     transactions: int
 
 
+@cache
 def stored_options(*, rdf_star: bool = True, generalized_statements: bool = True) -> PatchOptions:
     """The options of all patches of a log."""
     return replace(CANONICAL_PATCH, rdf_star=rdf_star, generalized_statements=generalized_statements)

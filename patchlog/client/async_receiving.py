@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from typing import Self
 
 from patchlog.client.async_connection import AsyncConnection
@@ -33,6 +33,10 @@ class AsyncPatchBytes:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        if self._pieces is not None and self._cutter.is_behind(self._last):
+            # A connection whose answer was read to its end can be used again.
+            with suppress(StorageError), translated(self._connection.url):
+                await anext(self._pieces, b"")
         await self._hang_up()
 
     async def chunks(self, record: PatchRecord) -> AsyncIterator[bytes]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Self
 
 from patchlog.client.connection import Connection, translated
@@ -27,6 +27,10 @@ class Cutter:
     def is_at(self, record: PatchRecord, place: int) -> bool:
         """Whether the answer goes on there."""
         return self._next == (record.version, place)
+
+    def is_behind(self, version: int) -> bool:
+        """Whether the answer has given all patches up to a version."""
+        return self._next == (version + 1, 0)
 
     def begin(self) -> None:
         """There is another answer, or none."""
@@ -68,6 +72,10 @@ class PatchBytes:
         return self
 
     def __exit__(self, *_: object) -> None:
+        if self._cutter.is_behind(self._last):
+            # A connection whose answer was read to its end can be used again.
+            with suppress(StorageError), translated(self._connection.url):
+                next(self._pieces, b"")
         self._hang_up()
 
     def chunks(self, record: PatchRecord) -> Iterator[bytes]:

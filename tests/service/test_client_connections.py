@@ -3,7 +3,7 @@
 import asyncio
 import socket
 import threading
-from contextlib import suppress
+from contextlib import closing, suppress
 from itertools import islice
 
 import pytest
@@ -220,6 +220,25 @@ def test_broken_download_goes_on_where_it_was(log, proxy, sqlite_log, patches):
 
     assert [version for version, _ in read] == [1, 2, 3, 4]
     assert b"".join(data for _, data in read) == whole
+
+
+def test_reads_one_after_the_other_have_one_connection(proxy, sqlite_log, patches):
+    sqlite_log.append(patches.one())
+
+    with closing(Blocking(proxy.url, sqlite_log.name)) as log:
+        reads = [log.read() for _ in range(4)]
+    blocking = proxy.connections
+
+    async def read_again():
+        async with AsyncHttpLogStore(proxy.url) as store:
+            for _ in range(4):
+                async for logged in store.log(sqlite_log.name).read():
+                    assert b"".join([chunk async for chunk in logged.chunks]) == reads[0][0][1]
+
+    asyncio.run(read_again())
+
+    assert all(read == reads[0] for read in reads)
+    assert (blocking, proxy.connections) == (1, 2)
 
 
 def test_tail_waits_for_a_service_that_was_killed(kind, start, patches):

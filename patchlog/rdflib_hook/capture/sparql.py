@@ -2,7 +2,8 @@
 
 rdflib 7.6 is wrong about the default graph of a Dataset: INSERT DATA raises ValueError there, and for DELETE DATA,
 DELETE WHERE, CLEAR DEFAULT, ADD, COPY and MOVE it is all graphs. So here the default graph is pushed as the graph that
-an operation works on. CREATE GRAPH is not there at all; it is here.
+an operation works on. CREATE GRAPH is not there at all; it is here. And where USING names a graph, rdflib fetches a
+document of that address from the network; here it is the graph of the dataset.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from typing import Any, Final
 
 from rdflib.graph import DATASET_DEFAULT_GRAPH_ID, Dataset, Graph
 from rdflib.plugins.sparql import update as engine
-from rdflib.plugins.sparql.algebra import translateUpdate
+from rdflib.plugins.sparql.algebra import ToMultiSet, Values, translateUpdate
+from rdflib.plugins.sparql.evaluate import evalPart
 from rdflib.plugins.sparql.parser import parseUpdate
 from rdflib.plugins.sparql.parserutils import CompValue
 from rdflib.plugins.sparql.sparql import QueryContext, Update
@@ -25,6 +27,23 @@ __all__ = ["UpdateEngine"]
 
 _UNION: Final = "__UNION__"
 
+
+def _modify(context: QueryContext, operation: CompValue) -> None:
+    """DELETE and INSERT by a pattern. With USING the pattern is matched in the graphs that are named there alone."""
+    if operation.using:
+        described = Dataset()
+        for clause in operation.using:
+            target = described.default_graph if clause.default else described.graph(clause.named)
+            target += context.dataset.get_context(clause.default or clause.named)
+        matching = QueryContext(described, initBindings=context.initBindings).pushGraph(described.default_graph)
+        matching.prologue = context.prologue
+        found = [dict(solution) for solution in evalPart(matching, operation.where)]
+        # What was found stands in the place of the pattern.
+        parts = {"delete": operation.delete, "insert": operation.insert, "withClause": operation.withClause}
+        operation = CompValue("Modify", **parts, where=ToMultiSet(Values(found)))
+    engine.evalModify(context, operation)
+
+
 _EVALUATED: Final[Mapping[str, Callable[[QueryContext, CompValue], None]]] = {
     "Load": engine.evalLoad,
     "Clear": engine.evalClear,
@@ -35,7 +54,7 @@ _EVALUATED: Final[Mapping[str, Callable[[QueryContext, CompValue], None]]] = {
     "InsertData": engine.evalInsertData,
     "DeleteData": engine.evalDeleteData,
     "DeleteWhere": engine.evalDeleteWhere,
-    "Modify": engine.evalModify,
+    "Modify": _modify,
 }
 _MATCHES_UNION: Final = frozenset({"DeleteWhere", "Modify"})
 

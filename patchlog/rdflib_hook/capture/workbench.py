@@ -129,8 +129,11 @@ class Workbench:
         return pattern[0], pattern[1], self._admitted((_ANY, _ANY, pattern[2]))[2]
 
     def _exact(self, triple: RdflibTriple, pattern: Pattern) -> RdflibTriple:
-        # A store that is asked for one literal answers with the one that it was asked for.
-        return triple if pattern[2] is None else self.workspace.as_kept(triple)
+        # A store that is asked for one literal answers with the one that it was asked for. And in Memory's index by
+        # predicate all subjects have one literal, where only the case of its language tag differs.
+        object_ = triple[2]
+        is_exact = pattern[2] is None and not (isinstance(object_, Literal) and object_.language)
+        return triple if is_exact else self.workspace.as_kept(triple)
 
     def add_graph(self, context: Graph) -> None:
         """Know a graph."""

@@ -16,7 +16,7 @@ from patchlog.cli.places import Wanted, place_options, reading_log, wanted_place
 from patchlog.followers.changes import Applying
 from patchlog.followers.follow import follow as follow_log
 from patchlog.followers.follow import selection_of
-from patchlog.followers.follower import Follower
+from patchlog.followers.follower import Follower, no_snapshot
 from patchlog.followers.output_target import OutputFormat, OutputTarget
 from patchlog.followers.selection import Selection
 from patchlog.followers.snapshots import snapshots_of
@@ -124,4 +124,6 @@ def _written(
             sys.stdout.flush()
 
         target = Applying(OutputTarget(write_at_once, out_format), selection)
-        yield Follower(log, target, find_snapshot=snapshots_of(log), after=after, consumer=consumer)
+        # Whoever reads on behind a version has what was before, and a snapshot would not take that away.
+        find_snapshot = snapshots_of(log) if after is None else no_snapshot
+        yield Follower(log, target, find_snapshot=find_snapshot, after=after, consumer=consumer)

@@ -17,7 +17,7 @@ from patchlog.errors import PositionGone, StorageError, UsageError
 from patchlog.followers.contract import Dataset, Target
 from patchlog.log.contract import PatchLog
 
-__all__ = ["FindSnapshot", "Follower"]
+__all__ = ["FindSnapshot", "Follower", "no_snapshot"]
 
 _logger: Final = logging.getLogger(__name__)
 

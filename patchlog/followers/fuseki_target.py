@@ -7,6 +7,7 @@ exactly once. Blank nodes keep their labels.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from itertools import chain
 
 from patchlog.engine import RdfPatchWriter
@@ -53,9 +54,8 @@ class FusekiTarget:
 
     def load(self, dataset: Dataset) -> None:
         """Empty the store by an update, and fill it by a patch."""
-        Endpoint(sibling(self._patches.url, "patch", "update")).ask(
-            "POST", content=b"DROP SILENT ALL", headers={"Content-Type": "application/sparql-update"}
-        )
+        with closing(Endpoint(sibling(self._patches.url, "patch", "update"))) as updates:
+            updates.ask("POST", content=b"DROP SILENT ALL", headers={"Content-Type": "application/sparql-update"})
         self._position = None
         namespaces = (NamespaceAdd(name, iri) for (_, name), iri in dataset.namespaces.items())
         self._send(chain(namespaces, (Add(*quad) for quad in dataset.quads)), dataset.version)

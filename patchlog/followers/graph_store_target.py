@@ -3,6 +3,9 @@
 That is for stores that take no updates. A patch with adds only posts them; with deletes, the graph goes to and fro
 whole. Several graphs of a patch change one after the other, and the position last: at least once, with idempotent
 effects. Blank nodes become IRIs (`skolem`), and namespaces are left out.
+
+The protocol cannot list graphs. So the graph of positions has those that were written, too: noted before the first
+write, they are known where a snapshot has them no more.
 """
 
 from __future__ import annotations
@@ -20,12 +23,13 @@ from patchlog.followers.skolem import skolemised
 from patchlog.followers.sparql_target import check_plain
 from patchlog.log.records import LogDescription
 from patchlog.model import DEFAULT_GRAPH, Quad, Term, Triple
-from patchlog.text.terms import Literal, parse_term, unescape
+from patchlog.text.terms import Literal, literal_term, parse_term, unescape
 
 __all__ = ["GraphStoreTarget"]
 
 _NTRIPLES: Final = "application/n-triples"
 _TRIPLES_A_REQUEST: Final = 50_000
+_WRITTEN: Final = "<urn:patchlog:graph>"
 
 
 class GraphStoreTarget:
@@ -34,21 +38,21 @@ class GraphStoreTarget:
     def __init__(self, url: str) -> None:
         self._store = Endpoint(url)
         self._log_id = ""
+        self._written: set[Term] = set()
 
     def begin(self, log: LogDescription) -> int | None:
         """Read the graph of positions."""
         self._log_id = log.id
-        own, predicate = f"<urn:uuid:{log.id}>", f"<{PREDICATE}>"
-        versions = [
-            int(parsed.lexical)
-            for subject, said, object in self._read(f"<{GRAPH}>")
-            if (subject, said) == (own, predicate) and isinstance(parsed := parse_term(object), Literal)
-        ]
-        return max(versions, default=None)
+        own = f"<urn:uuid:{log.id}>"
+        said = [(predicate, object) for subject, predicate, object in self._read(f"<{GRAPH}>") if subject == own]
+        self._written = {_graph_of(object) for predicate, object in said if predicate == _WRITTEN}
+        versions = (parse_term(object) for predicate, object in said if predicate == f"<{PREDICATE}>")
+        return max((int(version.lexical) for version in versions if isinstance(version, Literal)), default=None)
 
     def apply(self, change: Change) -> None:
         """Change each graph, then the position."""
         adds, deletes = self._by_graph(change.effect.adds), self._by_graph(change.effect.deletes)
+        self._note(adds.keys())
         for graph in sorted(adds.keys() | deletes.keys()):
             if graph in deletes:
                 self._write(graph, (self._read(graph) - deletes[graph]) | adds[graph])
@@ -57,10 +61,11 @@ class GraphStoreTarget:
         self._move(change.record.version)
 
     def load(self, dataset: Dataset) -> None:
-        """Put every graph anew. Graphs that the dataset does not have are left alone: the protocol cannot list them."""
+        """Put every graph anew, and empty those that were written and are not there any more."""
         graphs = self._by_graph(dataset.quads)
-        for graph, triples in graphs.items():
-            self._write(graph, triples)
+        self._note(graphs.keys())
+        for graph in sorted(self._written):
+            self._write(graph, graphs[graph])
         self._move(dataset.version)
 
     def close(self) -> None:
@@ -75,11 +80,17 @@ class GraphStoreTarget:
             graphs[plain[3]].add(plain[:3])
         return graphs
 
+    def _note(self, graphs: Iterable[Term]) -> None:
+        """Let the store know which graphs are going to be written."""
+        new = set(graphs) - self._written
+        if new:
+            self._post(f"<{GRAPH}>", {(f"<urn:uuid:{self._log_id}>", _WRITTEN, _noted(graph)) for graph in new})
+            self._written |= new
+
     def _move(self, version: int) -> None:
-        positions = {
-            triple for triple in self._read(f"<{GRAPH}>") if triple[:2] != position_quad(self._log_id, version)[:2]
-        }
-        self._write(f"<{GRAPH}>", positions | {position_quad(self._log_id, version)[:3]})
+        position = position_quad(self._log_id, version)[:3]
+        others = {triple for triple in self._read(f"<{GRAPH}>") if triple[:2] != position[:2]}
+        self._write(f"<{GRAPH}>", others | {position})
 
     def _read(self, graph: Term) -> set[Triple]:
         answer = self._store.ask("GET", params=_named(graph), headers={"Accept": _NTRIPLES}, missing_ok=True)
@@ -98,6 +109,14 @@ class GraphStoreTarget:
         for start in range(0, len(waiting), _TRIPLES_A_REQUEST):
             piece = _lines(waiting[start : start + _TRIPLES_A_REQUEST])
             self._store.ask("POST", params=_named(graph), content=piece, headers={"Content-Type": _NTRIPLES})
+
+
+def _noted(graph: Term) -> Term:
+    return literal_term("") if graph == DEFAULT_GRAPH else graph
+
+
+def _graph_of(noted: Term) -> Term:
+    return DEFAULT_GRAPH if noted == literal_term("") else noted
 
 
 def _named(graph: Term) -> dict[str, str]:

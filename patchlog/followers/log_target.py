@@ -11,14 +11,17 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Final
 
-from patchlog.effect import Effect
+from patchlog.effect import Effect, NamespaceKey, apply_effect, diff
 from patchlog.engine import CanonicalPatchEncoder
 from patchlog.errors import UsageError
-from patchlog.followers.changes import change_of
+from patchlog.followers.callback_target import CallbackTarget
+from patchlog.followers.changes import Applying, change_of
 from patchlog.followers.contract import Change, Dataset
+from patchlog.followers.follower import Follower
+from patchlog.followers.snapshots import snapshots_of
 from patchlog.log.contract import PatchLog
 from patchlog.log.records import LogDescription, LoggedPatch
-from patchlog.model import Add, Header, NamespaceAdd, Operation, TransactionCommit, TransactionStart
+from patchlog.model import Add, Header, NamespaceAdd, Operation, Quad, Term, TransactionCommit, TransactionStart
 from patchlog.text.terms import Literal, iri_term, literal_term, parse_term
 
 __all__ = ["LogTarget", "SelectedLogTarget"]
@@ -101,14 +104,15 @@ class SelectedLogTarget:
             self._append(change.record.version, change.headers, change.effect.operations())
 
     def load(self, dataset: Dataset) -> None:
-        """Append the dataset as one patch. Where the log has patches already, it is another origin."""
-        if self._head is not None:
-            raise UsageError(
-                f"the patches behind {self._head} were truncated away, so the log {self._log.name!r} cannot go on"
-            )
-        namespaces = (NamespaceAdd(name, iri, graph) for (graph, name), iri in dataset.namespaces.items())
-        adds = (Add(*quad) for quad in dataset.quads)
-        self._append(dataset.version, (), chain([TransactionStart()], namespaces, adds, [TransactionCommit()]))
+        """Append what makes the dataset of what the log says: all of it where the log is empty."""
+        if self._head is None:
+            names = (NamespaceAdd(name, iri, graph) for (graph, name), iri in dataset.namespaces.items())
+            adds = (Add(*quad) for quad in dataset.quads)
+            self._append(dataset.version, (), chain([TransactionStart()], names, adds, [TransactionCommit()]))
+            return
+        quads, namespaces = _contents(self._log)
+        operations = diff(quads, set(dataset.quads), namespaces, dataset.namespaces)
+        self._append(dataset.version, (), operations)
 
     def close(self) -> None:
         """The log is its owner's."""
@@ -122,6 +126,20 @@ class SelectedLogTarget:
             Header(_SOURCE, literal_term(str(version))),
         ]
         self._head = self._log.append(_canonical(chain(said, operations)), expected_head=self._head).id
+
+
+def _contents(log: PatchLog) -> tuple[set[Quad], dict[NamespaceKey, Term]]:
+    """All that a log says, in memory."""
+    quads: set[Quad] = set()
+    namespaces: dict[NamespaceKey, Term] = {}
+
+    def begin_with(dataset: Dataset) -> None:
+        quads.update(dataset.quads)
+        namespaces.update(dataset.namespaces)
+
+    target = CallbackTarget(lambda change: apply_effect(quads, namespaces, change.effect), begin_with)
+    Follower(log, Applying(target), find_snapshot=snapshots_of(log)).catch_up()
+    return quads, namespaces
 
 
 def _canonical(operations: Iterable[Operation]) -> Iterator[bytes]:

@@ -39,6 +39,7 @@ class OutputTarget:
     def __init__(self, write: Callable[[bytes], object], format: OutputFormat = "nq") -> None:
         self._write = write
         self._format = format
+        self._has_written = False
 
     def begin(self, log: LogDescription) -> None:
         """An output does not say."""
@@ -46,6 +47,7 @@ class OutputTarget:
 
     def apply(self, change: Change) -> None:
         """Write a change."""
+        self._has_written = True
         if self._format != "nq":
             if change.effect != Effect():
                 said = [Header("id", iri_term(f"urn:uuid:{change.record.id}")), *change.headers]
@@ -59,7 +61,13 @@ class OutputTarget:
         self._lines(sorted(change.effect.adds))
 
     def load(self, dataset: Dataset) -> None:
-        """Write a dataset as a change that adds all of it."""
+        """Write a dataset as a change that adds all of it. Only a beginning can be that."""
+        if self._has_written:
+            raise UsageError(
+                f"patches before version {dataset.version} were truncated away, and what was written cannot be taken "
+                "back: begin anew, and as a --consumer, for which a log waits"
+            )
+        self._has_written = True
         if self._format == "nq":
             self._lines(dataset.quads)
             return

@@ -16,13 +16,15 @@ from rdflib.plugins.stores.memory import Memory, SimpleMemory
 from rdflib.store import Store
 from rdflib.term import Literal, URIRef
 
+from patchlog.effect import Effect, NamespaceKey
 from patchlog.errors import UsageError
 from patchlog.followers.contract import Change, Dataset
 from patchlog.followers.positions import GRAPH, PREDICATE
 from patchlog.log.records import LogDescription
-from patchlog.model import DEFAULT_GRAPH, Quad
+from patchlog.model import DEFAULT_GRAPH, Quad, Term
 from patchlog.pipes import batches
 from patchlog.rdflib_hook.apply import take_effect
+from patchlog.rdflib_hook.capture.prefixes import is_declared
 from patchlog.rdflib_hook.contents import statements_of
 from patchlog.rdflib_hook.target import Target
 from patchlog.rdflib_hook.terms import TermBuilder, TermFormatter
@@ -64,14 +66,18 @@ class RdflibTarget:
     def load(self, dataset: Dataset) -> None:
         """Delete what the dataset does not have, and add what it has."""
         try:
-            surplus = self._contents()
-            for batch in batches(dataset.quads):
-                new = [quad for quad in batch if quad not in surplus]
-                surplus.difference_update(batch)
-                self._target.add(self._builder.statements(new))
-            self._target.delete(self._builder.statements(surplus))
-            for (_, name), iri in dataset.namespaces.items():
-                self._target.bind(name, self._builder.term(iri))
+            declared: dict[NamespaceKey, Term | None] = {
+                (DEFAULT_GRAPH, name): None for name, iri in self._store.namespaces() if is_declared(name, str(iri))
+            }
+            namespaces = declared | {(DEFAULT_GRAPH, name): iri for (_, name), iri in dataset.namespaces.items()}
+            if there := self._contents():
+                wanted = set(dataset.quads)
+                change = Effect(wanted - there, there - wanted, namespaces)
+            else:
+                for batch in batches(dataset.quads):
+                    self._target.add(self._builder.statements(batch))
+                change = Effect(namespaces=namespaces)
+            take_effect(change, self._target, self._builder)
             self._commit(dataset.version)
         except BaseException:
             self._roll_back()

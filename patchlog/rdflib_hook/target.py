@@ -8,6 +8,7 @@ its named graphs lie in its store, where a `Dataset` on that store finds them.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Protocol, runtime_checkable
 
 from rdflib.graph import DATASET_DEFAULT_GRAPH_ID, Graph, QuotedGraph
 from rdflib.namespace import XSD
@@ -20,6 +21,14 @@ from patchlog.rdflib_hook.contents import default_graph_of
 from patchlog.rdflib_hook.terms import RdflibStatement
 
 __all__ = ["Target", "check_prefix"]
+
+
+@runtime_checkable
+class Forgetful(Protocol):
+    """A store that can forget a prefix, such as a captured one."""
+
+    def unbind(self, prefix: str) -> None:
+        """Let a prefix stand for nothing."""
 
 
 class Target:
@@ -69,7 +78,9 @@ class Target:
                     getattr(self._store, f"_{kind.__name__}__{part}") for part in ("namespace", "prefix")
                 )
                 prefixes.pop(names.pop(name, None), None)
-                self._default.namespace_manager.reset()
+        if isinstance(self._store, Forgetful):
+            self._store.unbind(name)
+        self._default.namespace_manager.reset()
 
     def graph(self, name: Identifier) -> Graph:
         """The graph of that name."""

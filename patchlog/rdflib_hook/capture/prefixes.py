@@ -13,7 +13,7 @@ from typing import Final
 from rdflib.namespace import _NAMESPACE_PREFIXES_CORE, _NAMESPACE_PREFIXES_RDFLIB
 from rdflib.term import _SKOLEM_DEFAULT_AUTHORITY, URIRef, rdflib_skolem_genid
 
-__all__ = ["Prefixes"]
+__all__ = ["Prefixes", "is_declared"]
 
 _OWN: Final = {name: str(iri) for name, iri in (_NAMESPACE_PREFIXES_CORE | _NAMESPACE_PREFIXES_RDFLIB).items()} | {
     "genid": _SKOLEM_DEFAULT_AUTHORITY + rdflib_skolem_genid
@@ -39,12 +39,16 @@ class Prefixes:
         others = [other for other, bound in self._iris.items() if bound == iri and other != name]
         if not override and (others or name in self._iris):
             return
-        if _OWN.get(name) == str(iri) and any(_is_declared(other, str(iri)) for other in others):
+        if _OWN.get(name) == str(iri) and any(is_declared(other, str(iri)) for other in others):
             # rdflib binds its own again with each graph. That takes nobody's prefix away.
             return
         for other in others:
             del self._iris[other]
         self._iris[name] = iri
+
+    def unbind(self, name: str) -> None:
+        """Let a prefix stand for nothing."""
+        self._iris.pop(name, None)
 
     def iri(self, name: str) -> URIRef | None:
         """What a prefix stands for."""
@@ -59,7 +63,7 @@ class Prefixes:
 
     def declared(self) -> dict[str, str]:
         """Those that a person has declared."""
-        return {name: str(iri) for name, iri in self._iris.items() if _is_declared(name, str(iri))}
+        return {name: str(iri) for name, iri in self._iris.items() if is_declared(name, str(iri))}
 
     def declare(self, declared: Mapping[str, str]) -> None:
         """Let these be all that a person has declared."""
@@ -69,5 +73,6 @@ class Prefixes:
             self._iris[name] = URIRef(iri)
 
 
-def _is_declared(name: str, iri: str) -> bool:
+def is_declared(name: str, iri: str) -> bool:
+    """Whether a person has said so, and not rdflib by itself."""
     return _OWN.get(name) != iri and _MADE_UP.fullmatch(name) is None

@@ -264,8 +264,17 @@ class CapturedStore(Store):
         """Let a prefix stand for a namespace."""
         with self._lock:
             self._bench.prefixes.bind(prefix, URIRef(namespace), override=override)
-            if self._batching is not None and not self._depth and self._open.has_changes:
-                self._batching.changed(max(1, len(self._bench.journal)))
+            self._namespaces_changed()
+
+    def unbind(self, prefix: str) -> None:
+        """Let a prefix stand for nothing. rdflib has no call for that."""
+        with self._lock:
+            self._bench.prefixes.unbind(prefix)
+            self._namespaces_changed()
+
+    def _namespaces_changed(self) -> None:
+        if self._batching is not None and not self._depth and self._open.has_changes:
+            self._batching.changed(max(1, len(self._bench.journal)))
 
     def namespace(self, prefix: str) -> URIRef | None:
         """The namespace of a prefix."""

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 
 from fastapi import Request
 
-from api.errors import Refusal
+from api.errors import Problem, Refusal
 from api.keys import Right
 from api.rdf_delta.documents import BAD_REQUEST, Source, log_document, parse_id, source_document
 from api.rdf_delta.door import NOT_FOUND, Door
@@ -154,18 +154,20 @@ async def _readable(door: Door, request: Request) -> list[Source]:
     return [source for source in found if key is None or key.allows("read", source.log.name)]
 
 
-async def _wanted(door: Door, request: Request, arguments: Arguments, right: Right) -> Source:
+async def _wanted(
+    door: Door, request: Request, arguments: Arguments, right: Right, unknown: Problem = NOT_FOUND
+) -> Source:
     id = parse_id(_argument(arguments, "datasource"))
     source = await door.run(lambda: door.sources.with_id(id))
     await door.check(request, right, source)
     if source is None:
-        raise Refusal(NOT_FOUND, f"there is no log with the id {id}")
+        raise Refusal(unknown, f"there is no log with the id {id}")
     return source
 
 
 async def _copied(door: Door, request: Request, arguments: Arguments) -> tuple[Source, str]:
     source, name, destination = (
-        await _wanted(door, request, arguments, "admin"),
+        await _wanted(door, request, arguments, "admin", unknown=BAD_REQUEST),
         _text(arguments, "src"),
         _text(arguments, "dst"),
     )

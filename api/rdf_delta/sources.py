@@ -61,8 +61,9 @@ class Sources:
         return self._found(lambda source: source.log.id == id)
 
     def with_uri(self, uri: str) -> Source | None:
-        """The data source with that URI; of several, one of them."""
-        return self._found(lambda source: source.uri == uri)
+        """The data source with that URI; of several, the newest."""
+        found = [source for source in self.all() if source.uri == uri]
+        return max(found, key=lambda source: source.log.created, default=None)
 
     def create(self, name: str, uri: str | None) -> Source:
         """Make a data source. Raises Refusal."""

@@ -1,5 +1,6 @@
 """RDF Delta's API, as its clients use it."""
 
+import gzip
 import re
 import time
 import uuid
@@ -8,6 +9,7 @@ import pytest
 
 JSON = {"Content-Type": "application/json", "Accept": "application/json"}
 BASE = "/rdf-delta"
+SOME_ID = b"0b7f4f5e-8a3b-4c57-9d7a-1f0d5f1b2a01"
 _names = iter(range(10_000))
 
 
@@ -53,14 +55,17 @@ def new_id():
 
 def test_pings_are_answered(delta):
     for path in ("/", "", "/$/ping", "/?datasource=A&version=1"):
-        answer = delta.client.get(f"{BASE}{path}")
-        assert (answer.status_code, list(answer.json())) == (200, ["value"])
-        assert answer.headers["Cache-Control"] == "no-cache"
+        for method in ("GET", "POST"):
+            answer = delta.client.request(method, f"{BASE}{path}")
+            assert (answer.status_code, list(answer.json())) == (200, ["value"])
+            assert answer.headers["Cache-Control"] == "no-cache"
+        assert delta.client.head(f"{BASE}{path}").status_code == 200
     assert re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]", delta.asked("ping")["value"])
 
 
 def test_metrics_are_served(delta):
-    assert "patchlog_" in delta.client.get(f"{BASE}/$/metrics").text
+    for method in ("GET", "POST"):
+        assert "patchlog_" in delta.client.request(method, f"{BASE}/$/metrics").text
 
 
 def test_data_source_is_created_and_described(delta):
@@ -83,6 +88,28 @@ def test_data_source_has_the_uri_that_it_was_given(delta):
 
     assert delta.asked("describe_datasource", uri="http://e/data")["id"] == f"id:{id}"
     assert delta.asked("describe_datasource", datasource=bare)["uri"] == f"delta:{name}-2"
+
+
+def test_of_data_sources_with_one_uri_the_newest_is_found(delta):
+    uri = f"http://e/{new_id()}"
+    _, newest = (delta.asked("create_datasource", name=f"{first}-{new_id()}", uri=uri)["id"] for first in "ba")
+
+    assert delta.asked("describe_datasource", uri=uri)["id"] == f"id:{newest}"
+
+
+def test_id_that_a_client_would_like_is_passed_over(delta):
+    wished = new_id()
+
+    assert delta.asked("create_datasource", name=f"wish-{wished}", id=wished)["id"] != wished
+
+
+def test_call_may_have_more_fields_and_first_argument_counts(delta):
+    name, id = delta.create()
+    call = {"opid": "1", "operation": "describe_datasource", "token": "t", "more": [1]}
+
+    answer = delta.client.post(f"{BASE}/$/rpc", json=call | {"arg": {"name": "other", "datasource": id, "x": 1}})
+
+    assert answer.json()["name"] == name
 
 
 @pytest.mark.parametrize("argument", [{}, {"name": 1}, {"name": "a b"}, {"name": "x" * 101}, {"name": "../x"}])
@@ -171,6 +198,20 @@ def test_patches_are_appended_and_fetched(delta, door):
     assert (described["min_version"], described["max_version"], described["latest"]) == (1, 2, f"id:{second}")
 
 
+@pytest.mark.parametrize("method", ["POST", "PATCH"])
+def test_patches_are_fetched_by_other_methods_and_whatever_is_accepted(delta, method):
+    name, _ = delta.create()
+    wanted = new_id()
+    delta.append(name, patch(wanted))
+
+    answer = delta.client.request(method, f"{BASE}/{name}/1/", headers={"Accept": "text/html, image/gif"})
+
+    assert answer.text.startswith(f"H id <urn:uuid:{wanted}> .")
+    assert (
+        delta.asked("describe_log", datasource=delta.asked("describe_datasource", name=name)["id"])["max_version"] == 1
+    )
+
+
 @pytest.mark.parametrize("path", ["/0", "/2", f"/{uuid.UUID(int=7)}", "/99999999999999999999999"])
 def test_patch_that_is_not_there_is_not_found(delta, path):
     name, _ = delta.create()
@@ -196,7 +237,8 @@ def test_paths_that_say_nothing_are_refused(delta):
     name, _ = delta.create()
 
     assert delta.client.get(f"{BASE}/{name}").status_code == 400
-    assert delta.client.get(f"{BASE}/{name}/patch/1").status_code == 400
+    for path in ("", "patch/1", "+1", "-1", "init", "current", "1/2/3"):
+        assert delta.client.get(f"{BASE}/{name}/{path}").status_code == 400
     assert delta.client.options(f"{BASE}/{name}").headers["Allow"]
 
 
@@ -272,6 +314,9 @@ def test_body_is_read_as_text_whatever_it_is_called(delta, headers):
         'TX .\r\nA <http://e/s> <http://e/p> "crlf" .\r\nTC .\r\n',
         'TX .\nA << <http://e/s> <http://e/p> _:b >> <http://e/q> "star" .\nTC .\n',
         'TX .\nPA "e" <http://e/> .\nA e:s e:p "prefixed" .\nTC .\n',
+        'TX .\nA <http://e/s> <http://e/p> <<( <http://e/s> <http://e/p> "o" )>> .\nTC .\n',
+        'TX .\nA <http://e/s> <http://e/p> "x"@en--ltr .\nA "literal" <p>\n  1 .\nTC .\n',
+        'TX .\nTC .\nH who "ada" .\n',
     ],
 )
 def test_bodies_that_clients_send_are_taken(delta, rows):
@@ -287,7 +332,7 @@ def test_ids_are_read_in_all_their_forms(delta, form):
     name, id = delta.create()
     wanted = new_id()
 
-    delta.append(name, f"\n\n# a patch\nH id {form.format(wanted)} .\nTX .\nTC .\n")
+    delta.append(name, f"\ufeff\n\n# a patch\nH id {form.format(wanted)} .\nTX .\nTC .\n")
 
     assert delta.asked("describe_log", datasource=id)["latest"] == f"id:{wanted}"
 
@@ -297,8 +342,11 @@ def test_ids_are_read_in_all_their_forms(delta, form):
     [
         b"",
         b"TX .\nTC .\n",
+        b"tx .\ntc .\n",
+        b'H id <uuid:%b> .\nTX .\nA <http://e/s> <http://e/p> "\xff" .\nTC .\n' % SOME_ID,
+        b"H id <uuid:%b> .\nH id <uuid:00000000-0000-4000-8000-000000000000> .\n" % SOME_ID,
         b"H id <uuid:none> .\nTX .\nTC .\n",
-        b"H id <uuid:%b> .\nTX .\nA <s <p> .\n" % b"0b7f4f5e-8a3b-4c57-9d7a-1f0d5f1b2a01",
+        b"H id <uuid:%b> .\nTX .\nA <s <p> .\n" % SOME_ID,
     ],
 )
 def test_body_that_is_no_patch_is_refused_and_leaves_nothing(delta, body):
@@ -323,6 +371,47 @@ def test_upgrade_to_another_protocol_is_passed_over_and_the_body_read(delta):
     answer = delta.client.post(f"{BASE}/$/rpc", content=body, headers=JSON | upgrade)
 
     assert answer.status_code == 200
+
+
+def test_append_is_upgraded_no_more_than_a_call(delta):
+    name, _ = delta.create()
+    upgrade = {"Connection": "Upgrade, HTTP2-Settings", "Upgrade": "h2c", "HTTP2-Settings": "AAEAAEAAAAIAAAAAAAMAAAAA"}
+
+    assert delta.append(name, patch(new_id()), headers=upgrade).json()["version"] == 1
+
+
+def test_body_that_waits_to_be_asked_for_is_read(delta, service):
+    name, _ = delta.create()
+    body = patch(new_id()).encode()
+
+    with service.connect() as connection:
+        connection.sendall(
+            f"POST {BASE}/{name} HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n"
+            f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode()
+        )
+        assert connection.recv(1000) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        connection.sendall(body)
+        assert connection.recv(1000).startswith(b"HTTP/1.1 200 ")
+
+
+def test_body_that_is_compressed_is_read(delta):
+    name, _ = delta.create()
+
+    answer = delta.append(name, gzip.compress(patch(new_id()).encode()), headers={"Content-Encoding": "gzip"})
+
+    assert answer.status_code == 200
+
+
+def test_upload_that_breaks_off_leaves_nothing(delta, service):
+    name, id = delta.create()
+
+    with service.connect() as connection:
+        connection.sendall(
+            f"POST {BASE}/{name} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{patch(new_id())}".encode()
+        )
+
+    time.sleep(0.3)
+    assert delta.asked("describe_log", datasource=id)["max_version"] == 0
 
 
 def test_chunked_body_is_read(delta):
@@ -364,6 +453,7 @@ def test_copy_has_the_same_patches(delta):
     assert delta.asked("describe_datasource", name=other)["uri"].startswith(f"delta:{name}_2")
     assert delta.call("copy_datasource", datasource=id, src=name, dst=other).status_code == 400
     assert delta.call("copy_datasource", datasource=id, src=other, dst=f"{name}-2").status_code == 400
+    assert delta.call("copy_datasource", datasource=new_id(), src=name, dst=f"{name}-2").status_code == 400
 
 
 def test_renamed_data_source_has_its_patches_and_a_new_id(delta):
@@ -383,6 +473,8 @@ def test_initial_data_is_the_newest_snapshot(delta):
     assert delta.client.get(f"{BASE}/init-data?datasource={id}").status_code == 404
     delta.client.post(f"/logs/{name}/snapshots?wait=10").raise_for_status()
 
+    assert delta.client.get(f"{BASE}/init-data?datasource={new_id()}").status_code == 404
+    assert delta.client.post(f"{BASE}/init-data?datasource={id}").status_code == 200
     data = delta.client.get(f"{BASE}/init-data?datasource={id}")
 
     assert data.headers["Content-Type"].startswith("application/n-quads")
@@ -422,6 +514,8 @@ def test_lock_is_grabbed_from_its_holder_by_ref(delta):
 
     assert taken not in (None, ref)
     assert delta.asked("lock-read", datasource=id)["lock-ref"] == taken
+    delta.asked("unlock", datasource=id, **{"lock-ref": taken})
+    assert delta.asked("lock-grab", datasource=id, **{"lock-ref": taken}) == {"lock-ref": None}
 
 
 def test_lock_binds_nobody(delta):

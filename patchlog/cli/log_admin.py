@@ -162,19 +162,27 @@ def truncate(session: Session, *, wanted: Wanted, before: int | None, force: boo
 
 @click.command("migrate", short_help="Make or migrate the tables of a database.")
 @database_option
+@click.option(
+    "--down-to",
+    metavar="MIGRATION",
+    help="Before an older release is installed: take the tables back to this migration, such as 0003. Patches stay.",
+)
 @common
-def migrate(session: Session, *, database: str | None) -> None:
+def migrate(session: Session, *, database: str | None, down_to: str | None) -> None:
     """Bring a database to the tables that this release knows. Where it has them, nothing happens.
 
     An SQLite file is migrated when it is opened; PostgreSQL only by this command.
     """
     from patchlog.log.database import Database
-    from patchlog.log.migration import current_revision
+    from patchlog.log.migration import current_revision, migrate_down
     from patchlog.log.migration import migrate as bring_up
 
     opened = Database(chosen_database(database))
     try:
-        bring_up(opened)
+        if down_to is None:
+            bring_up(opened)
+        else:
+            migrate_down(opened, down_to)
         revision = current_revision(opened)
     finally:
         opened.close()

@@ -12,13 +12,14 @@ from typing import Final
 
 from alembic import command
 from alembic.config import Config
+from alembic.script import ScriptDirectory
 from sqlalchemy import inspect, text
 
-from patchlog.errors import StorageError
+from patchlog.errors import StorageError, UsageError
 from patchlog.log.database import Database
 from patchlog.log.tables import REVISION
 
-__all__ = ["MIGRATIONS", "alembic_on", "check_migrated", "current_revision", "migrate"]
+__all__ = ["MIGRATIONS", "alembic_on", "check_migrated", "current_revision", "migrate", "migrate_down"]
 
 _PACKAGE: Final = Path(__file__).parents[1]
 MIGRATIONS: Final = next(
@@ -41,6 +42,11 @@ def current_revision(database: Database) -> str | None:
 def check_migrated(database: Database) -> None:
     """Raise StorageError where the tables are not those of this release."""
     found = current_revision(database)
+    if found is not None and found > REVISION:
+        raise StorageError(
+            f"the tables of the database are at migration {found}, those of a newer release; this one knows "
+            f"{REVISION}: run the newer release, or let it migrate them down"
+        )
     if found != REVISION:
         raise StorageError(f"the tables of the database are at migration {found}, and not at {REVISION}: migrate it")
 
@@ -54,6 +60,23 @@ def migrate(database: Database) -> None:
         with alembic_on(database) as config:
             command.upgrade(config, REVISION)
     check_migrated(database)
+
+
+def migrate_down(database: Database, revision: str) -> None:
+    """Take the tables back to a migration that an older release knows; what the later ones brought is gone.
+
+    Raises UsageError where the database is not above that migration.
+    """
+    found = current_revision(database)
+    with alembic_on(database) as config:
+        known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
+        below = sorted(one for one in known if found in known and one < str(found))
+        if revision not in below:
+            raise UsageError(
+                f"the database is at migration {found or 'none'} and cannot go down to {revision}: "
+                f"{'there is none below' if not below else 'below are ' + ', '.join(below)}"
+            )
+        command.downgrade(config, revision)
 
 
 @contextmanager

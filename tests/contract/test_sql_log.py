@@ -18,7 +18,7 @@ from sqlalchemy import event, text
 
 from patchlog.errors import LogNotFound, PatchLogError, PositionGone, StorageError, StorageFull, UsageError
 from patchlog.log.database import Database
-from patchlog.log.migration import alembic_on, check_migrated, current_revision, migrate
+from patchlog.log.migration import alembic_on, check_migrated, current_revision, migrate, migrate_down
 from patchlog.log.records import LogOptions
 from patchlog.log.sql import SqlLogStore, SqlPatchLog
 from patchlog.log.tables import METADATA, PATCH_CHUNK, REVISION, STAGE
@@ -540,6 +540,18 @@ def test_migrations_go_down_and_up_again(empty_database):
     assert set(METADATA.tables) <= tables(empty_database)
 
 
+def test_database_goes_down_to_an_older_migration_only(empty_database):
+    migrate(empty_database)
+
+    migrate_down(empty_database, "0002")
+
+    assert current_revision(empty_database) == "0002"
+    assert "snapshot" not in tables(empty_database)
+    for revision in ("0002", "0003", "9999", "head"):
+        with pytest.raises(UsageError, match="below are 0001"):
+            migrate_down(empty_database, revision)
+
+
 def tables(database):
     from sqlalchemy import inspect
 
@@ -572,7 +584,7 @@ def test_database_of_a_newer_release_is_refused(tmp_path):
         connection.execute("UPDATE alembic_version SET version_num = '9999'")
     connection.close()
 
-    with pytest.raises(StorageError, match="9999"):
+    with pytest.raises(StorageError, match="9999, those of a newer release"):
         SqlLogStore(url)
 
 

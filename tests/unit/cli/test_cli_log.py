@@ -354,6 +354,15 @@ def test_migration_keeps_what_is_there(done, folder):
     assert "people" in done("log", "list", "--database", database).text
 
 
+@pytest.mark.usefixtures("folder")
+def test_database_goes_down_to_what_an_older_release_knows_and_up_again(call, done):
+    done("log", "create", "people", "--database", "sqlite:///people.db")
+
+    assert done("migrate", "--down-to", "0002", "--database", "sqlite:///people.db").text.endswith("migration 0002\n")
+    failed(call("migrate", "--down-to", "0003", "--database", "sqlite:///people.db"), "below are 0001")
+    assert "people" in done("log", "list", "--database", "sqlite:///people.db").text
+
+
 # Services
 
 

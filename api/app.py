@@ -66,6 +66,7 @@ def create_app(settings: Settings | None = None, store: LocalLogStore | None = N
         description=_DESCRIPTION,
         lifespan=lifespan,
         redirect_slashes=False,
+        docs_url=None,  # it loads scripts from elsewhere; api.ui.reference has a page of ours
         redoc_url=None,
         responses={"default": {"model": ProblemDocument, "description": "Refused"}},
         generate_unique_id_function=lambda route: route.name,

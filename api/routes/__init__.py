@@ -8,6 +8,7 @@ from fastapi import APIRouter
 
 from api.rdf_delta import routes as rdf_delta
 from api.routes import append, changes, consumers, logs, patches, snapshots, stream, system
+from api.ui import reference
 from api.ui import routes as ui
 
 __all__ = ["ROUTERS"]
@@ -22,5 +23,6 @@ ROUTERS: Final[tuple[APIRouter, ...]] = (
     consumers.router,
     system.router,
     ui.router,
+    reference.router,
     rdf_delta.router,
 )

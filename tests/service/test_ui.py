@@ -63,8 +63,8 @@ def log(sqlite_service):
     return name
 
 
-def open_page(page, service, path):
-    page.goto(f"{service.url}/ui{path}")
+def open_page(page, service, path, root="/ui"):
+    page.goto(f"{service.url}{root}{path}")
     found = Axe().run(page)
     assert found.violations_count == 0, found.generate_report()
     assert page.problems == []
@@ -78,6 +78,23 @@ def test_logs_are_listed_with_the_lag_of_their_consumers(page, sqlite_service, l
     expect(row).to_contain_text("spark is 2 behind")
     page.get_by_role("link", name=log).click()
     expect(page.get_by_role("heading", level=1)).to_have_text(log)
+
+
+def test_requests_are_described_and_nothing_comes_from_elsewhere(page, sqlite_service):
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
+
+    open_page(page, sqlite_service, "/docs", root="")
+
+    requests = page.get_by_role("navigation", name="Requests").get_by_role("listitem")
+    schema = sqlite_service.client.get("/openapi.json").json()
+    assert requests.count() == sum(map(len, schema["paths"].values()))
+    page.get_by_role("link", name="GET /logs/{log}/diff").click()
+    expect(page.get_by_role("region", name="Parameters of Get the net change")).to_contain_text(
+        "frame, flat, punctuated"
+    )
+    assert all(url.startswith(sqlite_service.url) for url in asked if not url.startswith("data:"))
+    assert sqlite_service.client.get("/docs?format=json").json() == schema
 
 
 def test_log_has_versions_chart_consumers_and_snapshots(page, sqlite_service, log):

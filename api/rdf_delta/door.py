@@ -14,6 +14,7 @@ from api.rdf_delta.documents import Source
 from api.rdf_delta.locks import Locks
 from api.rdf_delta.sources import Sources
 from api.service import Service, service_of
+from patchlog.log.records import LogDescription
 
 __all__ = ["NOT_FOUND", "Door", "door_of"]
 
@@ -34,18 +35,20 @@ class Door:
         """Do in a thread what reads or writes the database."""
         return await self.service.run(call)
 
-    async def find(self, name_or_id: str) -> Source:
-        """The data source of a name, else of an id. Raises Refusal."""
-        source = await self.run(lambda: self.sources.named(name_or_id))
-        if source is None and len(name_or_id) == 36:
-            source = await self.run(lambda: self.sources.with_id(name_or_id.lower()))
-        if source is None:
+    def log(self, name_or_id: str) -> LogDescription:
+        """The log of a name, else of an id. Blocks; for threads. Raises Refusal."""
+        log = self.sources.log(name_or_id)
+        if log is None:
             raise Refusal(NOT_FOUND, f"there is no log {name_or_id!r}, by name or by id")
-        return source
+        return log
 
     async def check(self, request: Request, right: Right, source: Source | None) -> None:
         """Raise Refusal where the key of a request does not allow this; without a source, on all logs."""
-        await check_right(request, right, "*" if source is None else source.log.name)
+        await self.check_log(request, right, "*" if source is None else source.log.name)
+
+    async def check_log(self, request: Request, right: Right, name: str) -> None:
+        """Raise Refusal where the key of a request does not allow this on that log."""
+        await check_right(request, right, name)
 
 
 def door_of(request: Request) -> Door:

@@ -13,16 +13,16 @@ from api.answers import Outgoing, answer_patches
 from api.conditions import tag
 from api.errors import NO_PATCH, Refusal
 from api.negotiation import JELLY_PATCHES, PATCH_TEXT, coding_of_body
-from api.rdf_delta.documents import BAD_REQUEST, Source, log_document
+from api.rdf_delta.documents import BAD_REQUEST, log_document
 from api.rdf_delta.door import Door, door_of
 from api.rdf_delta.port import PREFIX, asked_path
 from api.rdf_delta.rpc import answer_call, ping
 from api.routes.append import take_upload
 from api.routes.snapshots import read_snapshot
 from api.routes.system import metrics
-from patchlog.errors import HeadMismatch
-from patchlog.log.contract import PatchFormat, StagingPatchLog, Upload
-from patchlog.log.records import ANY_HEAD, Appended
+from patchlog.errors import HeadMismatch, LogNotFound
+from patchlog.log.contract import PatchFormat, PatchLog, StagingPatchLog, Upload
+from patchlog.log.records import ANY_HEAD, Appended, LogDescription, LoggedPatch
 
 __all__ = ["router"]
 
@@ -49,10 +49,12 @@ async def _source(request: Request, source: str, patch: str = "") -> Response:
     asked = (patch, request.query_params.get("patch", ""), request.query_params.get("version", ""))
     wanted = next((found for text in asked if (found := _patch_of(text.removeprefix(_VERSION))) is not None), None)
     if wanted is not None:
-        return await _fetch(door, request, await door.find(source), wanted)
+        return await _fetch(door, request, source, wanted)
     if request.method == "GET":
         raise Refusal(BAD_REQUEST, f"{request.url} says neither which patch to fetch, nor to append one")
-    return await _append(door, request, await door.find(source))
+    log = await door.run(lambda: door.log(source))
+    await door.check_log(request, "append", log.name)
+    return await _append(door, request, log.name)
 
 
 def _patch_of(text: str) -> str | int | None:
@@ -67,34 +69,44 @@ def _patch_of(text: str) -> str | int | None:
         return None
 
 
-async def _fetch(door: Door, request: Request, source: Source, wanted: str | int) -> Response:
-    await door.check(request, "read", source)
-    request.path_params["log"] = source.log.name
+async def _fetch(door: Door, request: Request, source: str, wanted: str | int) -> Response:
+    def found() -> tuple[LogDescription, LoggedPatch | None, Outgoing | None]:
+        described = door.log(source)
+        log = door.service.log(described.name)
+        version = _version_of(log, described, wanted)
+        if version is None:
+            return described, None, None
+        [logged] = log.read(version - 1, limit=1)
+        return described, logged, Outgoing.of(log, [logged], 1, None, is_alone=True)
 
-    def found() -> tuple[str, int, Outgoing]:
-        log = door.service.log(source.log.name)
-        record = None if isinstance(wanted, int) and wanted >= 1 << 63 else log.find(wanted)
-        if record is None:
-            raise Refusal(
-                NO_PATCH, f"the log {source.log.name!r} has no patch {wanted}; its head is {log.head().version}"
-            )
-        patches = log.read(record.version - 1, limit=1)
-        return record.id, record.version, Outgoing.of(log, patches, 1, None, is_alone=True)
-
-    id, version, outgoing = await door.run(found)
-    headers = {"ETag": tag(f"{id}-text"), "Patchlog-Version": str(version)}
+    # All in one thread, as it takes longer to go to another than to read a small patch.
+    described, logged, outgoing = await door.run(found)
+    name = described.name
+    await door.check_log(request, "read", name)
+    request.path_params["log"] = name
+    if logged is None or outgoing is None:
+        raise Refusal(NO_PATCH, f"the log {name!r} has no patch {wanted}; its head is {described.head.version}")
+    headers = {"ETag": tag(f"{logged.record.id}-text"), "Patchlog-Version": str(logged.record.version)}
     return answer_patches(door.service, request, outgoing, PATCH_TEXT, headers)
 
 
-async def _append(door: Door, request: Request, source: Source) -> Response:
-    await door.check(request, "append", source)
+def _version_of(log: PatchLog, described: LogDescription, wanted: str | int) -> int | None:
+    if isinstance(wanted, int):
+        return wanted if 1 <= wanted <= described.head.version else None
+    record = log.find(wanted)
+    return None if record is None else record.version
+
+
+async def _append(door: Door, request: Request, name: str) -> Response:
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     format: PatchFormat = "jelly-patch" if media_type in JELLY_PATCHES.media_types else "rdf-patch"
     service = door.service
     try:
-        appended = await take_upload(service, request, source.log.name, format, coding_of_body(request), _place)
-    except HeadMismatch:
-        now = await door.find(source.log.name)
+        appended = await take_upload(service, request, name, format, coding_of_body(request), _place)
+    except HeadMismatch as error:
+        now = await door.run(lambda: door.sources.named(name))
+        if now is None:
+            raise LogNotFound(f"the log {name!r} was deleted") from error
         return _json({"error": "patch-conflict", "log_info": log_document(now)}, 400)
     service.metrics.count(appended)
     location = f"{asked_path(request)}?version={appended.version}"
@@ -112,12 +124,13 @@ def _place(log: StagingPatchLog, upload: Upload) -> Appended:
 
 async def _initial_data(request: Request) -> Response:
     door = door_of(request)
-    source = await door.find(request.query_params.get("datasource", "").removeprefix("id:"))
-    await door.check(request, "read", source)
+    wanted = request.query_params.get("datasource", "").removeprefix("id:")
+    log = await door.run(lambda: door.log(wanted))
+    await door.check_log(request, "read", log.name)
     if request.headers.get("accept", "*/*") == "*/*":
         # Who has no wish gets what every RDF library reads.
         request = Request({**request.scope, "query_string": b"format=nq"}, request.receive)
-    return await read_snapshot(request, source.log.name, "latest")
+    return await read_snapshot(request, log.name, "latest")
 
 
 def _json(document: dict[str, Any], status: int = 200, headers: dict[str, str] | None = None) -> Response:

@@ -5,7 +5,7 @@ A log that was not created here has the URI `delta:NAME`, as RDF Delta's own too
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Final
@@ -23,6 +23,7 @@ from patchlog.log.tables import LOG, RDF_DELTA_SOURCE
 __all__ = ["Sources"]
 
 _PAGE: Final = 1000
+_LENGTH_OF_IDS: Final = 36
 
 
 class Sources:
@@ -46,19 +47,23 @@ class Sources:
                 yield Source(log, uris.get(log.name) or _usual_uri(log.name))
             after = page[-1].name
 
+    def log(self, name_or_id: str) -> LogDescription | None:
+        """The log of a data source, by name or by id. Cheaper than the data source, and asked for by most requests."""
+        id = name_or_id.lower()
+        if (known := self._known(id)) is not None or (known := self._log_named(name_or_id)) is not None:
+            return known
+        source = self._looked_for(id) if len(id) == _LENGTH_OF_IDS else None
+        return None if source is None else source.log
+
     def named(self, name: str) -> Source | None:
         """The data source of that name."""
-        with suppress(LogNotFound, UsageError):
-            log = self._store.log(name).describe()
-            return Source(log, self._uri(name))
-        return None
+        log = self._log_named(name)
+        return None if log is None else Source(log, self._uri(name))
 
     def with_id(self, id: str) -> Source | None:
         """The data source with that id."""
-        known = self._names.get(id)
-        if known is not None and (source := self.named(known)) is not None and source.log.id == id:
-            return source
-        return self._found(lambda source: source.log.id == id)
+        known = self._known(id)
+        return self._looked_for(id) if known is None else Source(known, self._uri(known.name))
 
     def with_uri(self, uri: str) -> Source | None:
         """The data source with that URI; of several, the newest."""
@@ -104,10 +109,21 @@ class Sources:
         with suppress(LogNotFound):
             self._store.delete(source.log.name)
 
-    def _found(self, wanted: Callable[[Source], bool]) -> Source | None:
+    def _log_named(self, name: str) -> LogDescription | None:
+        with suppress(LogNotFound, UsageError):
+            return self._store.log(name).describe()
+        return None
+
+    def _known(self, id: str) -> LogDescription | None:
+        """The log with an id that was looked for before."""
+        name = self._names.get(id)
+        log = None if name is None else self._log_named(name)
+        return log if log is not None and log.id == id else None
+
+    def _looked_for(self, id: str) -> Source | None:
         for source in self.all():
             self._names[source.log.id] = source.log.name
-            if wanted(source):
+            if source.log.id == id:
                 return source
         return None
 

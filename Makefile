@@ -11,7 +11,7 @@ SOAK ?= 300
 CODEC_TESTS := tests/unit tests/conformance
 
 .DELETE_ON_ERROR:
-.PHONY: help setup demo serve test check format bench fuzz soak proto reference lock clean
+.PHONY: help setup demo serve test check format bench fuzz soak proto docs reference lock clean
 
 help: ## List the verbs
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -60,6 +60,9 @@ soak: setup ## Kill, fill up and overload running services for about half an hou
 proto: setup ## Compile proto/*.proto into patchlog/wire/descriptors.binpb
 	$(PYTHON) -m grpc_tools.protoc --proto_path=proto --descriptor_set_out=patchlog/wire/descriptors.binpb \
 	    rdf.proto patch.proto grpc.proto patch_stream.proto
+
+docs: setup ## Build the site of docs/ into build/site; open build/site/index.html
+	NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build --strict
 
 reference: setup ## Write the pages of docs/reference from the code
 	$(PYTHON) docs/reference.py

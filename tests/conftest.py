@@ -164,6 +164,11 @@ class PostgresqlServer:
         return self._url(name)
 
     @property
+    def environment(self):
+        """What PostgreSQL's own programs find it by."""
+        return {"PGHOST": str(self._folder), "PGUSER": "patchlog"}
+
+    @property
     def _data(self):
         return self._folder / "data"
 

@@ -9,6 +9,8 @@ The blocks of a page run from top to bottom in one empty folder:
     sh checkout     commands that only make sense in a checkout, such as `make test`: what they name has to exist
     sh service      a command that starts the service: it runs until the page ends. The blocks below it reach it at
                     http://localhost:8080, for which the tests take a free port
+    sh postgresql   a script for which PGHOST and PGUSER name a server of PostgreSQL; without one, the rest of the
+                    page is skipped
     anything else   (json, text, yaml) is not run
 """
 
@@ -201,7 +203,11 @@ def run_block(block: Block, namespace: dict[str, object], environment: dict[str,
     "page", [pytest.param(page, id=str(page.relative_to(HOUSE))) for page in PAGES if any(map(runs, blocks_of(page)))]
 )
 def test_code_blocks_run_as_written(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shell_environment: dict[str, str]
+    page: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    shell_environment: dict[str, str],
+    request: pytest.FixtureRequest,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {"__name__": "__main__"}
@@ -214,6 +220,9 @@ def test_code_blocks_run_as_written(
             try:
                 if block.kind == "sh service":
                     services.enter_context(started(block.code.strip(), shell_environment, port))
+                elif block.kind == "sh postgresql":
+                    server = request.getfixturevalue("own_postgresql_server")
+                    run_shell(block.code, shell_environment | server.environment)
                 else:
                     here = replace(block, code=block.code.replace(SERVICE, service))
                     run_block(here, namespace, shell_environment, service)

@@ -27,6 +27,7 @@ from patchlog.cli import (
     rdf_check,
     rdf_convert,
     service,
+    spark_job,
 )
 from patchlog.cli.demo import demo
 from patchlog.cli.outcome import run, tidy_up_when_terminated
@@ -112,6 +113,7 @@ for command in (
     log_changes.diff,
     log_changes.revert,
     service.serve,
+    spark_job.apply_to_tables,
     log_admin.migrate,
 ):
     root.add_command(command)

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
-import os
-import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Final, NoReturn
 
 import click
 
+from patchlog.cli.becoming import become
 from patchlog.cli.options import common
 from patchlog.cli.outcome import Session
 from patchlog.cli.places import database_option
-from patchlog.errors import MissingExtra
 
 __all__ = ["KEY_COMMANDS", "serve"]
 
@@ -91,16 +87,8 @@ KEY_COMMANDS: Final = (create_key, list_keys, revoke_key)
 
 
 def become_service(arguments: Sequence[str]) -> NoReturn:
-    """Go on as `python -m api`, in this process: signals reach it, and its exit code is ours."""
-    for module in _NEEDED:
-        if importlib.util.find_spec(module) is None:
-            raise MissingExtra(module, "api")
-    sys.stdout.flush()
-    # Without -P a folder `api` where the user happens to be would be taken for ours. Where patchlog itself was found in
-    # that folder, it is a checkout, and `api` is ours.
-    house = Path(__file__).parents[2]
-    safely = [] if Path(sys.path[0]).resolve() == house else ["-P"]
-    os.execv(sys.executable, [sys.executable, *safely, "-m", "api", *arguments])  # noqa: S606  no shell is wanted
+    """Go on as `python -m api`."""
+    become("api", arguments, needs=_NEEDED)
 
 
 def _named(values: Mapping[str, object]) -> list[str]:

@@ -9,7 +9,7 @@ tests/contract holds all back ends to this.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from typing import Literal, Protocol, Self, TypeAlias
 
@@ -208,6 +208,9 @@ class StagingPatchLog(PatchLog, Protocol):
 
     def read_stored(self, after: int = 0, *, until: int | None = None) -> Iterator[bytes]:
         """The bytes of what `read` yields, laid end to end, in pieces for those who pass them on."""
+
+    def verify(self, *, meanwhile: Callable[[], object] | None = None) -> Verification:
+        """As `PatchLog.verify`; `meanwhile` is called at each patch, and what it raises ends it."""
 
     def stage_at_once(self, format: PatchFormat = "jelly-patch") -> Upload | None:
         """Begin an upload as `stage` does, but None where that would mean to wait: ask `stage` then."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from threading import RLock
@@ -213,7 +213,7 @@ class MemoryPatchLog:
             version = log.versions.get(parse_patch_id(patch), 0) if isinstance(patch, str) else patch
             return log.records[version - 1] if 0 < version <= len(log.records) else None
 
-    def verify(self) -> Verification:
+    def verify(self, *, meanwhile: Callable[[], object] | None = None) -> Verification:
         """Compute all hashes anew."""
         with self._store.lock:
             log = self._store.found(self._name)
@@ -224,7 +224,7 @@ class MemoryPatchLog:
                 LoggedContent(record, header_frame(record.id, record.prev, options), chunks)
                 for record, chunks in zip(log.records[first - 1 :], log.chunks[first - 1 :], strict=True)
             )
-            return verify_chain(contents, before, log.head)
+            return verify_chain(contents, before, log.head, meanwhile)
 
     def truncate_before(self, version: int | None = None, *, force: bool = False) -> LogDescription:
         """Forget the bytes of all patches below a version."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from threading import Lock
@@ -280,7 +280,7 @@ class SqlPatchLog:
             ).first()
         return None if found is None else record_of(found)
 
-    def verify(self) -> Verification:
+    def verify(self, *, meanwhile: Callable[[], object] | None = None) -> Verification:
         """Compute all hashes anew."""
         while True:
             row = self._store.row(self._name)
@@ -294,7 +294,7 @@ class SqlPatchLog:
                     self._store.database, row.key, range(row.first_version, row.head_version + 1)
                 )
             )
-            found = verify_chain(contents, before, head_of(row))
+            found = verify_chain(contents, before, head_of(row), meanwhile)
             # What is bad because it was truncated meanwhile is not bad.
             if found.is_sound or self._store.row(self._name).first_version == row.first_version:
                 return found

@@ -7,7 +7,7 @@ else        the patches get the next versions
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -150,11 +150,15 @@ class LoggedContent:
     chunks: Iterable[bytes]
 
 
-def verify_chain(contents: Iterable[LoggedContent], before: Head, head: Head) -> Verification:
-    """Check that the patches lead from one head to the other."""
+def verify_chain(
+    contents: Iterable[LoggedContent], before: Head, head: Head, meanwhile: Callable[[], object] | None = None
+) -> Verification:
+    """Check that the patches lead from one head to the other. `meanwhile` is called at each: what it raises ends it."""
     reached = before
     checked = 0
     for content in contents:
+        if meanwhile is not None:
+            meanwhile()
         reason = _first_flaw(content, reached)
         if reason is not None:
             return Verification(head, checked, reached.version + 1, reason)

@@ -336,6 +336,20 @@ def test_log_that_is_deleted_during_an_upload_is_not_found(sql_store, sql_log, p
     assert chunk_rows(sql_store) == 0
 
 
+def test_verification_ends_when_what_is_done_meanwhile_says_so(sql_log, patches):
+    for subject in "abc":
+        sql_log.append(patches.one(subject))
+    asked = iter([None, StorageError("the service is stopping")])
+
+    def meanwhile():
+        if reason := next(asked):
+            raise reason
+
+    with pytest.raises(StorageError, match="stopping"):
+        sql_log.verify(meanwhile=meanwhile)
+    assert sql_log.verify().is_sound
+
+
 @pytest.mark.slow
 def test_memory_is_bounded_whatever_the_size_of_a_patch(tmp_path):
     """64 MiB here; the bound does not depend on it."""

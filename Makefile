@@ -16,8 +16,8 @@ CODEC_TESTS := tests/unit tests/conformance
 help: ## List the verbs
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
 
-demo: setup ## Show the main job, end to end: a service, recorded changes, a replica, Delta tables
-	@$(PYTHON) -m patchlog demo
+demo: setup ## Show the main job, end to end: a service, recorded changes, a replica, Delta tables (DEMO=--serve leaves the service up)
+	@$(PYTHON) -m patchlog demo $(DEMO)
 
 serve: setup ## Start the service on patchlog.db, at http://127.0.0.1:8080 (SERVE="--port 9000" for another port)
 	@$(VENV)/bin/patchlog serve $(SERVE)

@@ -10,10 +10,12 @@ import importlib.util
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, chdir, contextmanager
@@ -74,8 +76,9 @@ dataset.commit()                                                        # one pa
     "--folder", type=click.Path(file_okay=False), help="Where its files go; a new temporary folder by default."
 )
 @click.option("--no-spark", is_flag=True, help="Leave out the Delta tables, which take most of the time.")
+@click.option("--serve", is_flag=True, help="Leave the service running at the end, to be looked at, until Ctrl-C.")
 @common
-def demo(session: Session, *, folder: str | None, no_spark: bool) -> None:
+def demo(session: Session, *, folder: str | None, no_spark: bool, serve: bool) -> None:
     """Show what patchlog does: start a service, record changes, follow them, and compare all copies.
 
     It takes less than two minutes, and leaves its files in a folder for you to go on with.
@@ -88,7 +91,10 @@ def demo(session: Session, *, folder: str | None, no_spark: bool) -> None:
     if (place / _DATABASE).exists():
         raise UsageError(f"{place} has a {_DATABASE} already: name another folder")
     with chdir(place), ExitStack() as running:
-        _Show(place, running).play(with_spark=not no_spark)
+        show = _Show(place, running)
+        show.play(with_spark=not no_spark)
+        if serve:
+            show.stay()
 
 
 class _Show:
@@ -116,8 +122,13 @@ class _Show:
         click.secho(f"\nThat took {time.monotonic() - begun:.0f} seconds. All files are in {self._place}", bold=True)
         click.echo(_next(self._place))
 
+    def stay(self) -> None:
+        """Let the service run until somebody ends this process."""
+        _say(f"The service goes on until Ctrl-C: {self._url}/ui")
+        threading.Event().wait()
+
     def _start(self) -> None:
-        _say("A service starts. Its logs are in a file of SQLite; PostgreSQL would be one option away.")
+        _say("A service starts. Its logs are in a file of SQLite here; PostgreSQL is one option away.")
         click.echo("$ patchlog serve --database sqlite:///patchlog.db")
         self._url = self._running.enter_context(_service(self._place))
         self._command("log", "create", _LOG, "--url", self._url)
@@ -134,7 +145,8 @@ class _Show:
 
     def _upload(self) -> None:
         _say(
-            "Others send patches: as RDF Patch text, as Jelly-Patch, or plain N-Quads to add. One of them has an abort."
+            "Others send patches: RDF Patch text, Jelly-Patch, or plain N-Quads to add. "
+            "Of Tuesday's two transactions one is aborted, so it does nothing:"
         )
         for name, text in (("monday.rdfp", _MONDAY), ("tuesday.rdfp", _TUESDAY), ("wednesday.nq", _WEDNESDAY)):
             Path(name).write_text(text)
@@ -142,12 +154,12 @@ class _Show:
         self._command("push", "monday.rdfp", "tuesday.jellyp", "wednesday.nq", "--log", _LOG, "--url", self._url)
 
     def _look(self) -> None:
-        _say("The log has it all, in order. A tail shows each patch as it comes; here are the first two again:")
+        _say("The log has it all, in order. A tail shows each patch as it comes; these are the first two, again:")
         self._command("tail", f"{self._url}/logs/{_LOG}", "--after", "0", "--limit", "2")
         _say("What has changed between two versions, and who made what is there now:")
         self._command("diff", f"{self._url}/logs/{_LOG}", "--from", "1", "--until", "3")
         self._command("log", "blame", f"{self._url}/logs/{_LOG}", "--subject", "http://example.org/cleo")
-        _say("Each version has a hash over all before it, so nobody can change the past unseen:")
+        _say("Each version has a hash over all before it, so a change of the past is seen:")
         self._command("log", "verify", f"{self._url}/logs/{_LOG}")
 
     def _snapshot(self) -> None:
@@ -308,10 +320,21 @@ def _missing(*modules: str) -> str | None:
 
 
 def _next(place: Path) -> str:
+    patchlog = _as_typed()
     return f"""
 Try next:
-  patchlog serve --database sqlite:///{place}/patchlog.db
-  http://127.0.0.1:8080/ui in a browser                      the logs of that service
-  patchlog tail people --url http://127.0.0.1:8080           each patch as it comes
-  patchlog revert people --url http://127.0.0.1:8080 --from 1 --to 2
-  patchlog --help"""
+  cd {shlex.quote(str(place))}
+  {patchlog} serve                       these logs again; http://127.0.0.1:8080/ui shows them in a browser
+and, in a second terminal in that folder:
+  {patchlog} tail people --after 0       each patch, and each new one as it comes
+  {patchlog} revert people --version 4   take Wednesday back
+  {patchlog} --help
+The tutorial is docs/tutorial.md; your own program is recorded by the one line that record.py shows."""
+
+
+def _as_typed() -> str:
+    """How the user has to call us: an environment that `make` has made is not on the PATH."""
+    beside = Path(sys.executable).with_name("patchlog")
+    if shutil.which("patchlog") is not None:
+        return "patchlog"
+    return shlex.quote(str(beside)) if beside.exists() else f"{shlex.quote(sys.executable)} -m patchlog"

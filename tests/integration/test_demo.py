@@ -1,6 +1,14 @@
 """`patchlog demo`, as a newcomer runs it."""
 
+import importlib.util
+import os
 import re
+import signal
+import subprocess
+import sys
+
+import httpx
+import pytest
 
 
 def test_demo_ends_with_copies_that_are_all_the_same(command, tmp_path):
@@ -31,3 +39,26 @@ def test_demo_ends_its_service(command):
     url = re.search(r"http://127.0.0.1:[0-9]+", text)[0]
     gone = command("log", "list", "--url", url)
     assert (gone.returncode, b"cannot be reached" in gone.stderr) == (1, True)
+
+
+def test_demo_leaves_its_service_running_where_it_is_asked_to(environment, tmp_path):
+    asked = [sys.executable, "-u", "-m", "patchlog", "demo", "--no-spark", "--serve", "--folder", tmp_path / "shown"]
+    with subprocess.Popen(asked, env=environment, stdout=subprocess.PIPE, text=True) as running:
+        pages = next(line for line in running.stdout if "until Ctrl-C" in line).split()[-1]
+
+        answer = httpx.get(pages, headers={"Accept": "application/json"})
+
+        os.kill(running.pid, signal.SIGINT)
+        running.wait(20)
+    assert (answer.status_code, "people" in answer.text) == (200, True)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("pyspark") is None, reason="without pyspark that is what is named")
+def test_demo_names_a_missing_java_and_the_remedy(command, environment, tmp_path):
+    environment["PATH"] = str(tmp_path)
+
+    ended = command("demo")
+
+    text = ended.stdout.decode()
+    assert "This is left out: there is no Java; install a Java 17" in text
+    assert (ended.returncode, "Yes, all of them." in text) == (0, True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Final
 
-from sqlalchemy import and_, bindparam, select
+from sqlalchemy import and_, bindparam, case, func, select
 
 from patchlog.log.database import Database
 from patchlog.log.records import LoggedPatch
@@ -20,15 +20,16 @@ from patchlog.log.tables import PATCH, PATCH_CHUNK
 __all__ = ["StoredBody", "StoredPatches", "logged_patches", "stored_patches"]
 
 _MOST_PATCHES: Final = 500
-_MOST_SIZES: Final = 4000
+_MOST_AT_ONCE: Final = 1000
 _MOST_BYTES: Final = 1 << 20
 
-_SIZES: Final = (
-    select(PATCH.c.version, PATCH.c.bytes, PATCH.c.body)
-    .where(PATCH.c.log == bindparam("log"), PATCH.c.version > bindparam("after"), PATCH.c.version <= bindparam("last"))
-    .order_by(PATCH.c.version)
-    .limit(_MOST_SIZES)
+_OF_VERSIONS: Final = and_(
+    PATCH.c.log == bindparam("log"), PATCH.c.version.between(bindparam("first"), bindparam("last"))
 )
+_SUMS: Final = select(
+    func.count(), func.sum(PATCH.c.bytes), func.sum(case((PATCH.c.body == PATCH.c.version, 0), else_=1))
+).where(_OF_VERSIONS)
+_SIZES: Final = select(PATCH.c.version, PATCH.c.bytes, PATCH.c.body).where(_OF_VERSIONS).order_by(PATCH.c.version)
 _CHUNKS_OF_BODIES: Final = (
     select(PATCH_CHUNK.c.bytes)
     .where(PATCH_CHUNK.c.log == bindparam("log"), PATCH_CHUNK.c.body.between(bindparam("first"), bindparam("last")))
@@ -80,27 +81,47 @@ def stored_patches(database: Database, log: int, versions: range) -> Iterator[St
     """
     after, last = versions.start - 1, versions.stop - 1
     while after < last:
-        with database.reading() as connection:
-            rows = connection.execute(_SIZES, {"log": log, "after": after, "last": last}).all()
-        if not rows:
+        before, until = after, min(last, after + _MOST_AT_ONCE)
+        together = _together(database, log, after + 1, until)
+        for group in _in_groups(database, log, after + 1, until) if together is None else (together,):
+            yield group
+            after = group.versions[-1]
+        if after == before:
             return
-        for group in _grouped(rows):
-            first, end = group[0], group[-1]
-            of_group = range(first.version, end.version + 1)
-            if len(of_group) != len(group):
-                return
-            size = sum(row.bytes for row in group)
-            if first.bytes > _MOST_BYTES:
-                yield StoredPatches(of_group, size, StoredBody(database, log, first.body))
-            elif all(row.body == row.version for row in group):
-                parameters = {"log": log, "first": first.version, "last": end.version}
-                with database.reading() as connection:
-                    chunks = connection.execute(_CHUNKS_OF_BODIES, parameters).scalars().all()
-                yield StoredPatches(of_group, size, chunks)
-            else:
-                bodies = (StoredBody(database, log, row.body) for row in group)
-                yield StoredPatches(of_group, size, chain.from_iterable(bodies))
-        after = rows[-1].version
+
+
+def _together(database: Database, log: int, first: int, last: int) -> StoredPatches | None:
+    """Patches as one piece; None where they are too large for that, or not all there."""
+    parameters = {"log": log, "first": first, "last": last}
+    with database.reading() as connection:
+        count, size, of_stages = connection.execute(_SUMS, parameters).one()
+    if count != last - first + 1 or size > _MOST_BYTES or of_stages:
+        return None
+    with database.reading() as connection:
+        chunks = connection.execute(_CHUNKS_OF_BODIES, parameters).scalars().all()
+    return StoredPatches(range(first, last + 1), size, (b"".join(chunks),))
+
+
+def _in_groups(database: Database, log: int, first: int, last: int) -> Iterator[StoredPatches]:
+    """As `stored_patches`, whatever their sizes."""
+    with database.reading() as connection:
+        rows = connection.execute(_SIZES, {"log": log, "first": first, "last": last}).all()
+    for group in _grouped(rows):
+        begin, end = group[0], group[-1]
+        of_group = range(begin.version, end.version + 1)
+        if len(of_group) != len(group):
+            return
+        size = sum(row.bytes for row in group)
+        if begin.bytes > _MOST_BYTES:
+            yield StoredPatches(of_group, size, StoredBody(database, log, begin.body))
+        elif all(row.body == row.version for row in group):
+            parameters = {"log": log, "first": begin.version, "last": end.version}
+            with database.reading() as connection:
+                chunks = connection.execute(_CHUNKS_OF_BODIES, parameters).scalars().all()
+            yield StoredPatches(of_group, size, chunks)
+        else:
+            bodies = (StoredBody(database, log, row.body) for row in group)
+            yield StoredPatches(of_group, size, chain.from_iterable(bodies))
 
 
 def logged_patches(database: Database, log: int, versions: range) -> Iterator[LoggedPatch]:

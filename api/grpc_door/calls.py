@@ -13,12 +13,24 @@ from api.keys import Right
 from api.service import Service
 from patchlog import errors
 
-__all__ = ["Context", "answering", "check", "check_complete", "metadata_of", "refuse", "refuse_to_go_on", "streaming"]
+__all__ = [
+    "Context",
+    "answering",
+    "batches_of",
+    "check",
+    "check_complete",
+    "metadata_of",
+    "refuse",
+    "refuse_to_go_on",
+    "streaming",
+]
 
 Context = Any
 """A `grpc.aio.ServicerContext`, whose stubs are generic in what nobody needs here."""
 
 _Answer = TypeVar("_Answer")
+
+_BATCH_BYTES: Final = 256 << 10
 
 _STATUSES: Final[Mapping[type[errors.PatchLogError], grpc.StatusCode]] = {
     errors.CodecError: grpc.StatusCode.INVALID_ARGUMENT,
@@ -81,6 +93,20 @@ def metadata_of(context: Context, name: str) -> str | None:
 async def check(service: Service, context: Context, right: Right, log: str) -> None:
     """Raise Refusal where the key of the caller does not allow this."""
     await service.access.check(metadata_of(context, "authorization") or "", right, log)
+
+
+async def batches_of(frames: AsyncIterator[bytes]) -> AsyncIterator[list[bytes]]:
+    """Frames as they come, some together: it takes longer to go to a thread with a frame than to read it there."""
+    batch: list[bytes] = []
+    size = 0
+    async for frame in frames:
+        batch.append(frame)
+        size += len(frame)
+        if size >= _BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
 
 
 async def answering(context: Context, answer: Callable[[], Awaitable[_Answer]]) -> _Answer:

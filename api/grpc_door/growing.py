@@ -6,10 +6,11 @@ A delete cannot be said in Jelly-RDF, so it ends the stream.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Final
 
 from patchlog.codec.framing import FrameSplitter
-from patchlog.codec.options import Limits, PhysicalType, RdfOptions
+from patchlog.codec.options import Limits, LogicalType, PhysicalType, RdfOptions
 from patchlog.effect import effect
 from patchlog.engine import PatchDecoder, RdfDecoder, RdfEncoder
 from patchlog.errors import UsageError
@@ -19,6 +20,7 @@ from patchlog.model import DEFAULT_GRAPH, Quad, Statement, Term, as_quad
 __all__ = ["Deleted", "GrowingStream", "dataset_version", "split_frames"]
 
 _ROWS: Final = 1024
+_JOINED_BYTES: Final = 512 << 10
 _STORED_LIMITS: Final = Limits(max_frame_bytes=1 << 30, max_decoded_frame_bytes=1 << 40)
 
 
@@ -65,6 +67,33 @@ class GrowingStream:
         self._encoder.end_frame()
         return self._taken()
 
+    def stored(self, chunks: Iterable[bytes]) -> Iterator[list[bytes]]:
+        """Yield the frames of a dataset and no more: as they are stored, where the options of the stream allow it.
+
+        Several become one, as messages cost more than bytes: laid end to end, messages of protobuf are one with the rows
+        of all.
+        """
+        coming = iter(chunks)
+        first = next(coming, b"")
+        decoder = RdfDecoder(limits=_STORED_LIMITS)
+        for _ in decoder.feed(first):
+            pass
+        whole = chain([first], coming)
+        if decoder.options is None or not _allows(self._options, decoder.options):
+            yield from self.snapshot(whole)
+            yield self.finish()
+            return
+        splitter = FrameSplitter(max_frame_bytes=_STORED_LIMITS.max_frame_bytes, strict=True, delimited=True)
+        joined = bytearray()
+        for chunk in whole:
+            for frame in splitter.feed(chunk):
+                joined += frame
+            if len(joined) >= _JOINED_BYTES:
+                yield [bytes(joined)]
+                joined.clear()
+        if joined:
+            yield [bytes(joined)]
+
     def finish(self) -> list[bytes]:
         """Return the last frames; one with the options where there is nothing else."""
         return list(split_frames(self._encoder.take() + self._encoder.finish()))
@@ -81,6 +110,21 @@ class GrowingStream:
 
     def _taken(self) -> list[bytes]:
         return list(split_frames(self._encoder.take()))
+
+
+def _allows(wanted: RdfOptions, stored: RdfOptions) -> bool:
+    """Whether a stream that has the stored options is compatible with the wanted ones."""
+    return (
+        stored.physical_type is wanted.physical_type
+        and wanted.logical_type in (LogicalType.UNSPECIFIED, stored.logical_type)
+        and wanted.stream_name == stored.stream_name
+        and stored.generalized_statements <= wanted.generalized_statements
+        and stored.rdf_star <= wanted.rdf_star
+        and stored.max_name_table_size <= wanted.max_name_table_size
+        and stored.max_prefix_table_size <= wanted.max_prefix_table_size
+        and stored.max_datatype_table_size <= wanted.max_datatype_table_size
+        and stored.version <= wanted.version
+    )
 
 
 def split_frames(data: bytes) -> Iterator[bytes]:

@@ -9,7 +9,7 @@ from typing import Final
 import grpc
 from google.protobuf.message import DecodeError
 
-from api.grpc_door.calls import Context, check, check_complete, metadata_of, refuse, refuse_to_go_on
+from api.grpc_door.calls import Context, batches_of, check, check_complete, metadata_of, refuse, refuse_to_go_on
 from api.outgoing import Piece, cut
 from api.service import Service
 from patchlog.codec.fields import varint
@@ -59,8 +59,8 @@ async def publish_patches(service: Service, frames: AsyncIterator[bytes], contex
     expected = _expected_head(metadata_of(context, "if-match"))
     upload = await service.run(service.log(name).stage)
     try:
-        async for frame in frames:
-            await service.run(partial(upload.write, varint(len(frame)) + frame))
+        async for some in batches_of(frames):
+            await service.run(partial(upload.write, b"".join(varint(len(frame)) + frame for frame in some)))
         await check_complete(context)
         appended = await service.run(lambda: upload.append(expected))
     except BaseException:

@@ -47,7 +47,8 @@ async def subscribe_rdf(service: Service, request: bytes, context: Context) -> A
     version = await service.run(partial(_snapshot_version, log, at, head.version))
     try:
         if version:
-            frames = stream.snapshot(log.snapshots.read(version))
+            chunks = log.snapshots.read(version)
+            frames = stream.snapshot(chunks) if at is None else stream.stored(chunks)
             while (some := await service.run(partial(next, frames, None))) is not None:
                 for frame in some:
                     yield frame
@@ -56,10 +57,10 @@ async def subscribe_rdf(service: Service, request: bytes, context: Context) -> A
                 async for pieces in feed.patches(version, service.settings.heartbeat_seconds):
                     for frame in await service.run(partial(_frames_of, stream, pieces)):
                         yield frame
-        for frame in stream.finish():
-            yield frame
-        if at is None:
             refuse_to_go_on(service, name)
+        if not version:
+            for frame in stream.finish():
+                yield frame
     except Deleted as deleted:
         refuse(grpc.StatusCode.FAILED_PRECONDITION, str(deleted))
 

@@ -172,6 +172,17 @@ def test_physical_type_is_the_one_that_was_asked_for(channel, log, push, physica
     assert sorted(quads(frames)) == [(S, P, '"1"', ""), (S, P, '"2"', "")]
 
 
+@pytest.mark.parametrize("options", [{}, {"rdf_star": True, "generalized_statements": True, "version": 2}])
+def test_dataset_comes_as_it_is_stored_where_the_options_allow_it(channel, service, log, push, options):
+    push(add(*(f'"{number}"' for number in range(2000))))
+
+    frames = list(subscribe(channel, f"{log}@1", **options))
+
+    stored = service.client.get(f"/logs/{log}/snapshots/1").content
+    assert b"".join(frames) == b"".join(split(stored))
+    assert len(quads(frames)) == 2000
+
+
 def test_named_graphs_do_not_go_with_triples(channel, log, push):
     push(add('"1"', graph="<http://e/g>"))
 
@@ -202,7 +213,7 @@ def test_named_graphs_do_not_go_with_triples(channel, log, push):
     ],
 )
 def test_options_are_compatible_with_those_that_were_asked_for(channel, log, push, requested, answered):
-    push(add('"1"^^<http://e/n>'))
+    push(add(f'<<( {S} {P} "1" )>>' if requested.get("rdf_star") else '"1"^^<http://e/n>'))
 
     options = options_of(next(subscribe(channel, f"{log}@1", **requested)))
 

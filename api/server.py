@@ -8,6 +8,7 @@ import logging
 import signal
 import socket
 from contextlib import suppress
+from importlib.util import find_spec
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -42,6 +43,8 @@ class _Server(uvicorn.Server):
         await super().startup(sockets)
         if self.should_exit:
             return
+        host, port = self.servers[0].sockets[0].getsockname()[:2]
+        _logger.info("the pages are at http://%s:%d/ui, and what can be asked at /docs", host, port)
         if self._settings.rdf_delta_port is not None:
             await self._open_rdf_delta_port()
         if self._settings.grpc_port is not None:
@@ -65,10 +68,8 @@ class _Server(uvicorn.Server):
         _logger.info("RDF Delta's API is at http://%s:%d", host, port)
 
     async def _open_grpc_door(self) -> None:
-        try:
-            from api.grpc_door.server import GrpcDoor
-        except ModuleNotFoundError as error:
-            raise MissingExtra(str(error.name), "grpc") from error
+        from api.grpc_door.server import GrpcDoor
+
         self._grpc_door = GrpcDoor(self._app.state.service, self._settings)
         await self._grpc_door.start()
 
@@ -91,6 +92,8 @@ class _Server(uvicorn.Server):
 
 def serve(settings: Settings) -> None:
     """Serve until SIGTERM or SIGINT. Raises PatchLogError where the service cannot start."""
+    if settings.grpc_port is not None and find_spec("grpc") is None:
+        raise MissingExtra("grpc", "grpc")
     app = create_app(settings)
     server = _Server(GuardedConfig(app, settings), app)
     with suppress(SystemExit):  # uvicorn's own end where it cannot start
@@ -99,4 +102,6 @@ def serve(settings: Settings) -> None:
     if failure is not None:
         raise failure
     if not server.started:
-        raise StorageError(f"the service could not listen on {settings.host}:{settings.port}")
+        raise StorageError(
+            f"the service could not listen on {settings.host}:{settings.port}; if another one does, name a free --port"
+        )

@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from patchlog.errors import PatchLogError
 
-__all__ = ["JsonLines", "Telemetry", "log_to_stderr"]
+__all__ = ["JsonLines", "PlainLines", "Telemetry", "log_to_stderr"]
 
 _LOG: Final = logging.getLogger("patchlog.request")
 _GIVEN_ID: Final = re.compile(rb"[A-Za-z0-9._-]{1,64}")
@@ -121,6 +121,22 @@ class JsonLines(logging.Formatter):
         return json.dumps(line, ensure_ascii=False)
 
 
+class PlainLines(logging.Formatter):
+    """A line for people. What clients have sent is escaped, as a terminal obeys some characters."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Format a record."""
+        fields: dict[str, Any] = getattr(record, "fields", {})
+        said = record.getMessage()
+        if "status" in fields:
+            said = f"{fields['method']} {fields['path']} {fields['status']}, {fields['milliseconds']} ms"
+        if "failure" in fields:
+            said += f": {fields['failure']}"
+        level = "" if record.levelno == logging.INFO else f"{record.levelname.lower()}: "
+        line = f"{self.formatTime(record, '%H:%M:%S')}  {level}{said.encode('unicode_escape').decode()}"
+        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+
+
 class _Stderr(logging.Handler):
     """Writes what the event loop logs in one of its rounds at once: each write costs more than its line."""
 
@@ -147,9 +163,9 @@ class _Stderr(logging.Handler):
 
 
 def log_to_stderr(level: str) -> None:
-    """Write all that is logged to standard error."""
+    """Write all that is logged to standard error: as JSON, and plainly where that is a terminal."""
     # Nothing here asks which thread or process it was, and to find out takes time.
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     handler = _Stderr()
-    handler.setFormatter(JsonLines())
+    handler.setFormatter(PlainLines() if sys.stderr.isatty() else JsonLines())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)

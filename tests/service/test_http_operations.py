@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+import httpx
 import pytest
 
 from api.settings import Settings
@@ -151,3 +152,18 @@ def test_health_is_not_logged(service):
 
     assert lines_of(service, "from-a-person")
     assert "from-the-balancer" not in service.log_text
+
+
+def test_log_is_for_people_where_it_goes_to_a_terminal(tmp_path):
+    terminal, theirs = os.openpty()
+    asked = [sys.executable, "-m", "api", "--port", "0", "--database", f"sqlite:///{tmp_path}/log.db"]
+    with subprocess.Popen(asked, cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(HOUSE)}, stderr=theirs) as process:
+        os.close(theirs)
+        with os.fdopen(terminal, encoding="utf-8", errors="replace") as lines:
+            pages = next(found[0] for line in lines if (found := re.search(r"http://127.0.0.1:\d+(?=/ui)", line)))
+            httpx.get(f"{pages}/logs/%1b%5b31m")
+            told = next(line for line in lines if "GET" in line)
+            process.terminate()
+            process.wait(20)
+
+    assert re.fullmatch(r"\d\d:\d\d:\d\d  GET /logs/\\x1b\[31m 400, [\d.]+ ms\n", told)

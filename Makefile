@@ -11,7 +11,7 @@ SOAK ?= 300
 CODEC_TESTS := tests/unit tests/conformance
 
 .DELETE_ON_ERROR:
-.PHONY: help setup demo serve test check format bench fuzz soak proto docs reference lock clean
+.PHONY: help setup demo serve test check format bench fuzz soak proto docs reference lock release clean
 
 help: ## List the verbs
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -75,6 +75,10 @@ lock: setup ## Choose the newest versions of all dependencies and write the lock
 	    --custom-compile-command "make lock" pyproject.toml --constraint requirements.lock --group dev \
 	    --extra api --extra arrow --extra grpc --extra postgres --extra rdf --extra spark \
 	    --output-file requirements-dev.lock
+
+release: setup ## Build what is released into dist, with its bill of materials; check licences and vulnerabilities; try it
+	$(PYTHON) deploy/release.py
+	PATCHLOG_DIST=dist $(PYTHON) -m pytest tests/integration/test_distribution.py tests/deploy/test_image.py tests/deploy/test_release.py
 
 clean: ## Remove all that make has made
 	rm -rf $(VENV) build dist *.egg-info .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

@@ -16,6 +16,8 @@ from patchlog.cli.outcome import CheckFailed, Session
 from patchlog.log.snapshots.writing import jelly_of
 from patchlog.rdf import read_frames
 from spark import jars
+from spark.capture import Captured, ReverseCapture
+from spark.change_feed import QuadTable
 from spark.faults import may_die
 from spark.job import ApplyJob, Done, Sizes
 from spark.looking_back import moment_at, namespaces_until, quads_at
@@ -56,25 +58,30 @@ def of_log(command: Command) -> Any:
 
 
 def on_spark(command: Command) -> Any:
-    """`--warehouse`, and how Spark is started."""
+    """How Spark is started."""
 
     @wraps(command)
     def with_spark(*args: Any, master: str | None, memory: str, conf: tuple[str, ...], **values: Any) -> Any:
         settings = dict(_setting(one) for one in conf)
         return command(*args, spark=lambda: opened_session(master, memory=memory, settings=settings), **values)
 
+    master = click.option("--master", metavar="URL", help="The Spark cluster.  [default: all cores of this machine]")
+    memory = click.option(
+        "--memory", default="2g", show_default=True, metavar="SIZE", help="What Spark may take on this machine."
+    )
+    conf = click.option("--conf", multiple=True, metavar="NAME=VALUE", help="A setting of Spark; may be repeated.")
+    return master(memory(conf(with_spark)))
+
+
+def on_tables(command: Command) -> Any:
+    """`--warehouse`, and how Spark is started."""
     warehouse = click.option(
         "--warehouse",
         required=True,
         metavar="DIR|schema:NAME",
         help="The folder of the tables, or a schema of the catalog.",
     )
-    master = click.option("--master", metavar="URL", help="The Spark cluster.  [default: all cores of this machine]")
-    memory = click.option(
-        "--memory", default="2g", show_default=True, metavar="SIZE", help="What Spark may take on this machine."
-    )
-    conf = click.option("--conf", multiple=True, metavar="NAME=VALUE", help="A setting of Spark; may be repeated.")
-    return warehouse(master(memory(conf(with_spark))))
+    return warehouse(on_spark(command))
 
 
 def _setting(text: str) -> tuple[str, str]:
@@ -103,7 +110,7 @@ def setup(_session: Session, *, repository: str | None) -> None:
 
 @root.command(short_help="Apply the patches of a log to its tables.")
 @of_log
-@on_spark
+@on_tables
 @click.option(
     "--available-now/--continuous",
     default=True,
@@ -183,7 +190,7 @@ def apply(
 
 @root.command("verify", short_help="Compare the tables with the log.")
 @of_log
-@on_spark
+@on_tables
 @common
 def verify_tables(_session: Session, *, origin: Origin, warehouse: str, spark: Any) -> None:
     """Compare `changes` with the log, version by version, and `quads` with what the changes come to."""
@@ -202,7 +209,7 @@ def verify_tables(_session: Session, *, origin: Origin, warehouse: str, spark: A
 
 @root.command("optimize", short_help="Compact and cluster the tables.")
 @of_log
-@on_spark
+@on_tables
 @click.option(
     "--keep-hours",
     type=click.IntRange(0),
@@ -219,7 +226,7 @@ def optimize_tables(_session: Session, *, origin: Origin, warehouse: str, spark:
 
 @root.command(short_help="Say what stands for a version of the log.")
 @of_log
-@on_spark
+@on_tables
 @click.option("--version", required=True, type=click.IntRange(0), help="The version of the log.")
 @click.option("--to", metavar="DIR", help="Write its quads as a Delta table, which must not be there yet.")
 @common
@@ -235,6 +242,67 @@ def at(_session: Session, *, origin: Origin, warehouse: str, spark: Any, version
             quads_at(session, tables, version).write.format("delta").mode("error").save(to)
 
 
+@root.command("capture", short_help="Record what others change in a Delta table.")
+@click.option(
+    "--table", required=True, metavar="DIR|NAME", help="The Delta table of quads: a folder, or a name of the catalog."
+)
+@click.option(
+    "--to", required=True, metavar="PLACE", help="The service, database or file: http://…, sqlite:///…, *.jellyp."
+)
+@click.option("--log", metavar="NAME", help="The name of the log, which is made where there is none.")
+@click.option("--token", metavar="KEY", help="The key for the service.  [default: PATCHLOG_TOKEN]")
+@on_spark
+@click.option(
+    "--available-now/--continuous",
+    default=True,
+    help="Capture what is in the table, or go on with what comes.  [default: now]",
+)
+@click.option(
+    "--max-versions-per-batch",
+    type=click.IntRange(1),
+    default=100,
+    show_default=True,
+    help="How many commits are read together, at most.",
+)
+@click.option(
+    "--no-duplicates", is_flag=True, help="The table never holds a quad twice, so that deletes are not looked up in it."
+)
+@click.option("--on-top", is_flag=True, help="Begin in a log that has patches already.")
+@common
+def capture_table(
+    cli: Session,
+    *,
+    table: str,
+    to: str,
+    log: str | None,
+    token: str | None,
+    spark: Any,
+    available_now: bool,
+    max_versions_per_batch: int,
+    no_duplicates: bool,
+    on_top: bool,
+) -> None:
+    """Turn the commits of a Delta table of quads, which others write, into patches of a log, each commit one.
+
+    How far it is stands in the log, so that the job may die at any moment and be started again.
+    """
+    place = Origin.of(to, log, token).place
+    with spark() as session, place.log(token=token, creates=True) as opened:
+        capture = ReverseCapture(
+            session,
+            QuadTable(session, table),
+            opened,
+            versions_per_batch=max_versions_per_batch,
+            has_duplicates=not no_duplicates,
+            on_top=on_top,
+            tell=partial(_tell_captured, cli),
+        )
+        if available_now:
+            capture.run_available()
+        else:
+            capture.run_forever()
+
+
 @root.group(short_help="Whole datasets: out of the tables, and into them.")
 def snapshot() -> None:
     """Write the dataset of a version as Jelly-RDF, and begin a log and its tables with a dataset."""
@@ -242,7 +310,7 @@ def snapshot() -> None:
 
 @snapshot.command("export", short_help="Write the quads of a version as Jelly-RDF.")
 @of_log
-@on_spark
+@on_tables
 @click.option("--version", type=click.IntRange(0), help="The version of the log.  [default: the last that is applied]")
 @click.option("--to", required=True, metavar="DIR", help="The folder of the files, which is made.")
 @click.option("--joined", "joined_file", metavar="FILE", help="Write all of it into one file, too.")
@@ -277,7 +345,7 @@ def export_snapshot(
 @snapshot.command("import", short_help="Begin an empty log, and its tables, with a dataset.")
 @click.argument("path", metavar="FILE", type=click.Path(exists=True, dir_okay=False))
 @of_log
-@on_spark
+@on_tables
 @common
 def import_snapshot(cli: Session, *, path: str, origin: Origin, warehouse: str, spark: Any) -> None:
     """Give an empty log a dataset to begin with (Jelly-RDF, N-Quads, TriG …), and load it into its tables."""
@@ -291,11 +359,16 @@ def import_snapshot(cli: Session, *, path: str, origin: Origin, warehouse: str, 
 
 def _tell(cli: Session, done: Done) -> None:
     if not cli.is_quiet:
-        click.echo(_line(done), err=True)
+        click.echo(f"{done.table}: {_line(done)}", err=True)
 
 
-def _line(done: Done) -> str:
+def _tell_captured(cli: Session, captured: Captured) -> None:
+    if not cli.is_quiet:
+        click.echo(_line(captured), err=True)
+
+
+def _line(done: Done | Captured) -> str:
     first, last = done.versions.after + 1, done.versions.until
     versions = f"version {last}" if first == last else f"versions {first:,} to {last:,}"
     work = f"{done.operations:,} operations in {done.seconds:.1f} s"
-    return f"{done.table}: {versions}, {work}; {done.lag_versions:,} behind"
+    return f"{versions}, {work}; {done.lag_versions:,} behind"

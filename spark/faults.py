@@ -12,7 +12,7 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
-__all__ = ["POINTS", "may_die"]
+__all__ = ["CAPTURE_POINTS", "POINTS", "may_die"]
 
 POINTS: Final = (
     "started",
@@ -29,12 +29,13 @@ POINTS: Final = (
     "position-reported",
     "ended",
 )
+CAPTURE_POINTS: Final = ("capture-ready", "captured")
 _passed: Counter[str] = Counter()
 
 
 def may_die(session: SparkSession, point: str) -> None:
     """Die here, if that was asked for."""
-    assert point in POINTS
+    assert point in POINTS + CAPTURE_POINTS
     wanted, _, times = os.environ.get("PATCHLOG_SPARK_DIE_AT", "").partition(":")
     if wanted != point:
         return

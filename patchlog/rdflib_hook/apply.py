@@ -46,7 +46,4 @@ def take_effect(changes: Effect, target: Target, builder: TermBuilder) -> None:
     for start in range(0, len(adds), BATCH):
         target.add(adds[start : start + BATCH])
     for name, iri in namespaces:
-        if iri is None:
-            target.unbind(name)
-        else:
-            target.bind(name, iri)
+        target.declare(name, iri)

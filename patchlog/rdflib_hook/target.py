@@ -8,12 +8,13 @@ its named graphs lie in its store, where a `Dataset` on that store finds them.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from rdflib.graph import DATASET_DEFAULT_GRAPH_ID, Graph, QuotedGraph
 from rdflib.namespace import XSD
 from rdflib.plugins.stores.memory import Memory, SimpleMemory
-from rdflib.term import Identifier, Literal
+from rdflib.store import Store
+from rdflib.term import Identifier, Literal, URIRef
 
 from patchlog.errors import UsageError
 from patchlog.rdflib_hook.collector import paused_collector
@@ -27,8 +28,8 @@ __all__ = ["Target", "check_prefix"]
 class Forgetful(Protocol):
     """A store that can forget a prefix, such as a captured one."""
 
-    def unbind(self, prefix: str) -> None:
-        """Let a prefix stand for nothing."""
+    def declare(self, prefix: str, namespace: str | None) -> None:
+        """Let a prefix stand for a namespace or for nothing, and all others for what they do."""
 
 
 class Target:
@@ -70,16 +71,25 @@ class Target:
         for name, iri in namespaces:
             self.bind(name, iri)
 
-    def unbind(self, name: str) -> None:
-        """Let the prefix stand for nothing. rdflib has no call for that, so only its stores in memory forget it."""
-        for kind in (Memory, SimpleMemory):
-            if isinstance(self._store, kind):
-                names, prefixes = (
-                    getattr(self._store, f"_{kind.__name__}__{part}") for part in ("namespace", "prefix")
-                )
-                prefixes.pop(names.pop(name, None), None)
+    def declare(self, name: str, iri: str | None) -> None:
+        """Let the prefix stand for the IRI alone, or for nothing, as a log has it: other prefixes stay as they are.
+
+        rdflib can neither let two prefixes stand for one IRI nor forget one. Its stores in memory and captured ones do.
+        """
         if isinstance(self._store, Forgetful):
-            self._store.unbind(name)
+            self._store.declare(name, iri)
+        elif (maps := _maps(self._store)) is None:
+            if iri is not None:
+                self.bind(name, iri)
+        else:
+            names, prefixes = maps
+            before = names.pop(name, None)
+            if before is not None and prefixes.get(before) == name:
+                del prefixes[before]
+                prefixes.update({bound: other for other, bound in names.items() if bound == before})
+            if iri is not None:
+                names[name] = URIRef(iri)
+                prefixes[names[name]] = name
         self._default.namespace_manager.reset()
 
     def graph(self, name: Identifier) -> Graph:
@@ -90,6 +100,14 @@ class Target:
                 raise UsageError(f"the store {type(self._store).__name__} has no named graphs; parse into a Dataset")
             graph = self._graphs[name] = Graph(self._store, name, namespace_manager=self._default.namespace_manager)
         return graph
+
+
+def _maps(store: Store) -> list[Any] | None:
+    """The maps from prefixes and from IRIs in rdflib's own stores in memory."""
+    for kind in (Memory, SimpleMemory):
+        if isinstance(store, kind):
+            return [getattr(store, f"_{kind.__name__}__{part}") for part in ("namespace", "prefix")]
+    return None
 
 
 def check_prefix(name: str) -> None:

@@ -100,8 +100,14 @@ class Model:
 
     def add(self, *quads):
         for quad in map(self._formatter.statement, quads):
-            if not any(_folded(quad) == _folded(there) for there in self._about(quad)):
-                self.quads.add(self._as_spelled(quad))
+            self.put(quad)
+
+    def put(self, quad):
+        """Add it as it is spelled: where only the case of a language tag differs, rdflib goes on to say the first."""
+        folded = _folded(quad)
+        same = [there for there in self.quads if _folded(there[:3]) == folded[:3]]
+        if not any(there[3] == quad[3] for there in same):
+            self.quads.add((*same[0][:3], quad[3]) if same else quad)
 
     def remove(self, *pattern):
         wanted = [None if term is None else _folded(self.text(term)) for term in pattern]
@@ -120,18 +126,11 @@ class Model:
         return [quad[:3] for quad in self.quads if quad[3] == self.text(graph)]
 
     def fill(self, graph, triples):
-        self.quads |= {(*triple, self.text(graph)) for triple in triples}
+        for triple in triples:
+            self.put((*triple, self.text(graph)))
 
     def bind(self, name, iri):
         self.names = {have: ns for have, ns in self.names.items() if ns != f"<{iri}>"} | {name: f"<{iri}>"}
-
-    def _about(self, quad):
-        return [there for there in self.quads if there[:2] == quad[:2] and there[3] == quad[3]]
-
-    def _as_spelled(self, quad):
-        """rdflib has one literal where only the case of language tags differs, in all graphs: the first of them."""
-        spelled = (there[2] for there in self.quads if _folded(there[:3]) == _folded(quad[:3]))
-        return (*quad[:2], next(spelled, quad[2]), quad[3])
 
 
 def _folded(terms):
@@ -216,7 +215,7 @@ class Histories:
 
     def do_add(self):
         s, p, o, g = self.quad()
-        self.graph(g).add((s, p, o))
+        self.dataset.add((s, p, o, None if g == DEFAULT else g))
         self.model.add((s, p, o, g))
 
     def do_add_what_is_there(self):
@@ -332,7 +331,7 @@ class Histories:
             f"DELETE {{ {place.format(pattern)} }} INSERT {{ {place.format(new)} }} WHERE {{ {place.format(pattern)} }}"
         )
         for quad in self.model.remove(None, p, None, g):
-            self.model.quads.add((*quad[:2], self.model.text(o), quad[3]))
+            self.model.put((*quad[:2], self.model.text(o), quad[3]))
 
     def update_modify_with(self):
         _, p, _, _ = self.sparql_quad()

@@ -46,9 +46,12 @@ class Prefixes:
             del self._iris[other]
         self._iris[name] = iri
 
-    def unbind(self, name: str) -> None:
-        """Let a prefix stand for nothing."""
-        self._iris.pop(name, None)
+    def let(self, name: str, iri: str | None) -> None:
+        """Let a prefix stand for an IRI, or for nothing; others may stand for the same."""
+        if iri is None:
+            self._iris.pop(name, None)
+        else:
+            self._iris[name] = URIRef(iri)
 
     def iri(self, name: str) -> URIRef | None:
         """What a prefix stands for."""

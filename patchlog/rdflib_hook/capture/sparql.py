@@ -2,19 +2,24 @@
 
 rdflib 7.6 is wrong about the default graph of a Dataset: INSERT DATA raises ValueError there, and for DELETE DATA,
 DELETE WHERE, CLEAR DEFAULT, ADD, COPY and MOVE it is all graphs. So here the default graph is pushed as the graph that
-an operation works on. CREATE GRAPH is not there at all; it is here. And where USING names a graph, rdflib fetches a
-document of that address from the network; here it is the graph of the dataset.
+an operation works on. CREATE GRAPH is not there at all; it is here.
+
+DELETE and INSERT by a pattern are carried out here. rdflib changes the graph for each solution before it looks for the
+next one, deletes what it has inserted for the one before, and fetches a document from the network where USING names a
+graph.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from rdflib.graph import DATASET_DEFAULT_GRAPH_ID, Dataset, Graph
 from rdflib.plugins.sparql import update as engine
-from rdflib.plugins.sparql.algebra import ToMultiSet, Values, translateUpdate
+from rdflib.plugins.sparql.algebra import BGP, Join, translateUpdate
+from rdflib.plugins.sparql.algebra import Graph as AlgebraGraph
 from rdflib.plugins.sparql.evaluate import evalPart
+from rdflib.plugins.sparql.evalutils import _fillTemplate
 from rdflib.plugins.sparql.parser import parseUpdate
 from rdflib.plugins.sparql.parserutils import CompValue
 from rdflib.plugins.sparql.sparql import QueryContext, Update
@@ -28,34 +33,6 @@ __all__ = ["UpdateEngine"]
 _UNION: Final = "__UNION__"
 
 
-def _modify(context: QueryContext, operation: CompValue) -> None:
-    """DELETE and INSERT by a pattern. With USING the pattern is matched in the graphs that are named there alone."""
-    if operation.using:
-        described = Dataset()
-        for clause in operation.using:
-            target = described.default_graph if clause.default else described.graph(clause.named)
-            target += context.dataset.get_context(clause.default or clause.named)
-        matching = QueryContext(described, initBindings=context.initBindings).pushGraph(described.default_graph)
-        matching.prologue = context.prologue
-        found = [dict(solution) for solution in evalPart(matching, operation.where)]
-        # What was found stands in the place of the pattern.
-        parts = {"delete": operation.delete, "insert": operation.insert, "withClause": operation.withClause}
-        operation = CompValue("Modify", **parts, where=ToMultiSet(Values(found)))
-    engine.evalModify(context, operation)
-
-
-_EVALUATED: Final[Mapping[str, Callable[[QueryContext, CompValue], None]]] = {
-    "Load": engine.evalLoad,
-    "Clear": engine.evalClear,
-    "Drop": engine.evalDrop,
-    "Add": engine.evalAdd,
-    "Move": engine.evalMove,
-    "Copy": engine.evalCopy,
-    "InsertData": engine.evalInsertData,
-    "DeleteData": engine.evalDeleteData,
-    "DeleteWhere": engine.evalDeleteWhere,
-    "Modify": _modify,
-}
 _MATCHES_UNION: Final = frozenset({"DeleteWhere", "Modify"})
 
 
@@ -105,8 +82,57 @@ class UpdateEngine:
         return self._datasets[name]
 
 
+def _modify(context: QueryContext, operation: CompValue) -> None:
+    into = context
+    if operation.withClause:
+        into = context.pushGraph(context.dataset.get_context(operation.withClause))
+    matched = _described(context, operation.using) if operation.using else into
+    solutions = list(evalPart(matched, operation.where))
+    graph = into.graph if type(into.graph) is Graph else context.dataset.get_context(DATASET_DEFAULT_GRAPH_ID)
+    for template, change in ((operation.delete, Graph.__isub__), (operation.insert, Graph.__iadd__)):
+        if not template:
+            continue
+        for solution in solutions:
+            change(graph, _fillTemplate(template.triples, solution))
+            for name, triples in template.quads.items():
+                change(context.dataset.get_context(solution.get(name)), _fillTemplate(triples, solution))
+
+
+def _delete_where(context: QueryContext, operation: CompValue) -> None:
+    """Its pattern is its template."""
+    where = BGP(operation.triples)
+    for name, triples in operation.quads.items():
+        where = Join(where, AlgebraGraph(name, BGP(triples)))
+    _modify(context, CompValue("Modify", delete=operation, where=where))
+
+
+def _described(context: QueryContext, using: Iterable[CompValue]) -> QueryContext:
+    """The dataset that USING describes: the graphs that are named there, and no others."""
+    described = Dataset()
+    for clause in using:
+        target = described.default_graph if clause.default else described.graph(clause.named)
+        target += context.dataset.get_context(clause.default or clause.named)
+    matched = QueryContext(described, initBindings=context.initBindings).pushGraph(described.default_graph)
+    matched.prologue = context.prologue
+    return matched
+
+
 def _create(context: QueryContext, operation: CompValue) -> None:
     graph = context.dataset.get_context(operation.graphiri)
     if any(known.identifier == graph.identifier for known in context.dataset.store.contexts()):
         raise UsageError(f"CREATE GRAPH: the graph {graph.identifier.n3()} is there already")
     context.dataset.store.add_graph(graph)
+
+
+_EVALUATED: Final[Mapping[str, Callable[[QueryContext, CompValue], None]]] = {
+    "Load": engine.evalLoad,
+    "Clear": engine.evalClear,
+    "Drop": engine.evalDrop,
+    "Add": engine.evalAdd,
+    "Move": engine.evalMove,
+    "Copy": engine.evalCopy,
+    "InsertData": engine.evalInsertData,
+    "DeleteData": engine.evalDeleteData,
+    "DeleteWhere": _delete_where,
+    "Modify": _modify,
+}

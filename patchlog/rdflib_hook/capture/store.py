@@ -266,10 +266,10 @@ class CapturedStore(Store):
             self._bench.prefixes.bind(prefix, URIRef(namespace), override=override)
             self._namespaces_changed()
 
-    def unbind(self, prefix: str) -> None:
-        """Let a prefix stand for nothing. rdflib has no call for that."""
+    def declare(self, prefix: str, namespace: str | None) -> None:
+        """Let a prefix stand for a namespace or for nothing, and all others for what they do. rdflib lacks that."""
         with self._lock:
-            self._bench.prefixes.unbind(prefix)
+            self._bench.prefixes.let(prefix, namespace)
             self._namespaces_changed()
 
     def _namespaces_changed(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from rdflib.graph import Graph, QuotedGraph
+from rdflib.graph import DATASET_DEFAULT_GRAPH_ID, Graph, QuotedGraph
 from rdflib.namespace import XSD
 from rdflib.plugins.stores.memory import Memory, SimpleMemory
 from rdflib.store import Store
@@ -49,6 +49,7 @@ class Workbench:
         self._knows_graphs = inner.graph_aware
         self._has_formulae = inner.formula_aware
         self._graphs: dict[Identifier, Graph | None] = {}
+        self._default = Graph(owner, DATASET_DEFAULT_GRAPH_ID)
         self._latest: Graph | None = None  # the graph that was added to last
         self._is_quoted = False
         self._builder = TermBuilder()
@@ -67,6 +68,8 @@ class Workbench:
 
     def add(self, triple: RdflibTriple, context: Graph | None, quoted: bool = False) -> None:  # noqa: FBT001, FBT002
         """Add a triple, if it is not there."""
+        if context is None and self._has_graphs:  # as in `Dataset.add((s, p, o, None))`, which rdflib keeps in no graph
+            context = self._default
         if context is not self._latest:
             context = self._entered(context)
             if context is not None:

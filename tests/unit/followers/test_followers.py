@@ -80,6 +80,20 @@ def test_terms_keep_their_lexical_forms_and_labels_in_rdflib(log):
     assert [str(o) for o in graph.objects(BNode("b"))] == ["01"]
 
 
+def test_several_prefixes_of_one_iri_are_kept_apart(log):
+    push(log, 'TX .\nPA "f" <http://e/> .\nPA "other" <http://o/> .\nTC .\n')
+    dataset, graph = Dataset(), Graph()
+    follow(log, into=dataset)
+    follow(log, into=graph)
+
+    push(log, 'TX .\nPD "f" .\nPD "other" .\nTC .\n')
+    follow(log, into=dataset)
+
+    assert [graph.store.namespace(name) for name in ("e", "f")] == [URIRef("http://e/")] * 2
+    assert [dataset.store.namespace(name) for name in ("e", "f", "other")] == [URIRef("http://e/"), None, None]
+    assert dataset.store.prefix(URIRef("http://e/")) == "e"
+
+
 def test_graph_and_store_can_be_followed_into(log):
     graph, dataset = Graph(), Dataset()
 

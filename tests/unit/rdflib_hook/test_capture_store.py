@@ -19,7 +19,7 @@ from patchlog.log.stores import open_store
 from patchlog.model import Add, Delete, Header, NamespaceAdd, NamespaceDelete, Punctuation, TransactionAbort
 
 EX = "http://example.org/"
-A, B, P, Q, G, H = (URIRef(EX + name) for name in "abpqgh")
+A, B, P, Q, R, G, H = (URIRef(EX + name) for name in "abpqrgh")
 a, b, p, q, g, h = (f"<{EX}{name}>" for name in "abpqgh")
 ONE, X, Y = Literal(1), Literal("x"), Literal("y")
 
@@ -94,6 +94,13 @@ def test_removal_by_pattern_is_exact_deletes_in_each_graph(dataset, log):
 
     assert sorted(map(str, patches_of(log)[1])) == sorted(map(str, [Delete(a, p, '"x"', ""), Delete(a, p, '"x"', g)]))
     assert len(dataset) == 1
+
+
+def test_quad_without_a_graph_is_in_the_default_graph(dataset, log):
+    dataset.add((A, P, X, None))
+    dataset.commit()
+
+    assert set(dataset.default_graph) == set(Dataset(store=capture(log=log)).default_graph) == {(A, P, X)}
 
 
 def test_generators_are_consumed_once(dataset, log):
@@ -269,6 +276,45 @@ def test_update_that_fails_leaves_nothing(dataset):
 
     assert {quad[:3] for quad in dataset.quads()} == {(A, P, X)}
     assert G not in {graph.identifier for graph in dataset.graphs()}
+
+
+def test_update_deletes_before_it_inserts(dataset, log):
+    dataset.addN((A, P, Literal(number), dataset.default_graph) for number in (1, 2))
+    dataset.addN((A, Q, Literal(number), dataset.default_graph) for number in (1, 2))
+    dataset.commit()
+
+    dataset.update(f"DELETE {{ <{A}> <{P}> ?o }} INSERT {{ <{A}> <{P}> ?q }} WHERE {{ <{A}> <{P}> ?o ; <{Q}> ?q }}")
+    dataset.commit()
+
+    assert set(dataset.objects(A, P)) == {Literal(1), Literal(2)}
+    assert log.head().version == 1
+
+
+def test_pattern_is_matched_whole_before_anything_is_deleted(dataset):
+    for graph in (dataset.default_graph, dataset.graph(G)):
+        graph += [(A, predicate, Literal(number)) for predicate in (P, Q) for number in (1, 2)]
+
+    dataset.update(
+        f"DELETE WHERE {{ ?s <{P}> ?o ; <{Q}> ?q }} ; DELETE WHERE {{ GRAPH ?g {{ ?s <{P}> ?o ; <{Q}> ?q }} }}"
+    )
+
+    assert len(dataset) == 0
+    assert set(dataset.quads()) == set()
+
+
+def test_using_describes_the_dataset_of_the_pattern(dataset):
+    others = [URIRef(f"{EX}g{number}") for number in range(3)]
+    for number, name in enumerate(others):
+        dataset.add((A, P, Literal(number), name))
+    dataset.add((B, P, Literal("default")))
+
+    dataset.update(f"INSERT {{ ?s <{Q}> ?o }} USING <{others[0]}> USING <{others[1]}> WHERE {{ ?s <{P}> ?o }}")
+    dataset.update(f"INSERT {{ ?s <{R}> ?o }} USING NAMED <{others[2]}> WHERE {{ GRAPH ?g {{ ?s <{P}> ?o }} }}")
+    dataset.update(f"WITH <{G}> INSERT {{ ?s <{P}> ?o }} USING <{others[1]}> WHERE {{ ?s <{P}> ?o }}")
+
+    assert set(dataset.default_graph.triples((None, Q, None))) == {(A, Q, Literal(0)), (A, Q, Literal(1))}
+    assert set(dataset.default_graph.triples((None, R, None))) == {(A, R, Literal(2))}
+    assert set(dataset.graph(G)) == {(A, P, Literal(1))}
 
 
 def test_update_of_one_graph_stays_in_it(dataset, log):

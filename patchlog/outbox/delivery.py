@@ -29,6 +29,9 @@ class Delivery(Protocol):
     def send(self, chunks: Iterable[bytes], patch_id: PatchId, expected_head: PatchId | None) -> Appended | None:
         """Append a patch to the log, or return None where it waits. Raises as `PatchLog.append`, HeadMismatch too."""
 
+    def keep(self, chunks: Iterable[bytes], patch_id: PatchId, expected_head: PatchId | None) -> bool:
+        """Let a patch wait behind the others, without sending it. Returns False where nothing can wait."""
+
     def waiting(self) -> list[QueuedPatch]:
         """The patches that wait."""
 
@@ -52,6 +55,11 @@ class DirectDelivery:
         """Append it."""
         del patch_id
         return self._log.append(chunks, format="rdf-patch", expected_head=expected_head)
+
+    def keep(self, chunks: Iterable[bytes], patch_id: PatchId, expected_head: PatchId | None) -> bool:
+        """There is no place for it."""
+        del chunks, patch_id, expected_head
+        return False
 
     def waiting(self) -> list[QueuedPatch]:
         """None do."""
@@ -101,13 +109,19 @@ class OutboxDelivery:
                         raise
                     failure = error
             try:
-                self._outbox.put(self._key, patch_id, expected_head, b"".join(chunks))
+                self.keep(chunks, patch_id, expected_head)
             except StorageFull as full:
                 if failure is None:
                     raise
                 raise failure from full  # it was sent, and nobody knows whether it has arrived
-            self._begin_trying()
             return None
+
+    def keep(self, chunks: Iterable[bytes], patch_id: PatchId, expected_head: PatchId | None) -> bool:
+        """Put it behind what waits."""
+        with self._lock:
+            self._outbox.put(self._key, patch_id, expected_head, b"".join(chunks))
+            self._begin_trying()
+        return True
 
     def waiting(self) -> list[QueuedPatch]:
         """The patches of this log that wait."""

@@ -99,10 +99,13 @@ class Replica:
         if not self._delivery.waiting():
             self._own.clear()
 
-    def deliver_waiting(self) -> None:
-        """Let what waits go on the present head of the log: somebody has seen that the two go together."""
+    def deliver_waiting(self, head: PatchId | None) -> None:
+        """Let what waits go on a head of the log: somebody has seen that the two go together.
+
+        Raises HeadMismatch where it is the head no more.
+        """
         if self._delivery.waiting():
-            self._delivery.deliver(self._log.head().id)
+            self._delivery.deliver(head)
 
     def append(self, patch: PatchText) -> bool:
         """Append a patch, or let it wait. Returns whether the store lacks something that stands in the log before it.
@@ -117,6 +120,14 @@ class Replica:
             return False
         self._own.add(patch.id)
         return appended is not None
+
+    def let_wait(self, patch: PatchText) -> bool:
+        """Let a patch wait without sending it. Returns False where nothing can wait."""
+        if not self._delivery.keep(patch, patch.id, self.head):
+            return False
+        self.head = patch.id
+        self._own.add(patch.id)
+        return True
 
 
 class _Running:

@@ -24,11 +24,12 @@ __all__ = ["Session"]
 
 @dataclass(frozen=True, slots=True)
 class _Sent:
-    """A patch that was sent: how far the journal went, and which namespaces were declared."""
+    """A patch that was sent: how far the journal went, which namespaces were declared, and what its writer said."""
 
     patch: PatchText
     mark: int
     declared: dict[str, str]
+    headers: Mapping[str, HeaderValue]
 
 
 class Session:
@@ -103,11 +104,8 @@ class Session:
     def pull(self) -> None:
         """Bring in what others have appended."""
         self._resolve_unanswered()
-        missed = self.replica.missed()
         sent = self._patch({})
-        self._judge(missed, Effect() if sent is None else sent.patch.effect(), None)
-        self._take(missed)
-        self.replica.deliver_waiting()
+        self._come_together(Effect() if sent is None else sent.patch.effect(), None)
 
     def _patch(self, headers: Mapping[str, HeaderValue], *, is_aborted: bool = False) -> _Sent | None:
         """What is uncommitted as a patch; None where that is nothing."""
@@ -122,18 +120,21 @@ class Session:
         if not (net or changed):
             return None
         terms = {"when": header_time()} | header_values({**self._settings.headers, **headers})
-        return _Sent(PatchText(net, changed, terms, is_aborted), self._bench.journal.mark, declared)
+        return _Sent(PatchText(net, changed, terms, is_aborted), self._bench.journal.mark, declared, headers)
 
     def _append(self, sent: _Sent) -> bool:
         """Append a patch. False: others were first, the store has theirs now, and the patch has to be made anew."""
         try:
             lacks_some = self.replica.append(sent.patch)
         except HeadMismatch as mismatch:
-            missed = self.replica.missed()
-            if not sent.patch.is_aborted:  # what was not done stands in nobody's way
-                self._judge(missed, sent.patch.effect(), mismatch)
-            self._take(missed)
-            self.replica.deliver_waiting()
+            # What was not done stands in nobody's way.
+            change = None if sent.patch.is_aborted else sent.patch.effect()
+            try:
+                self._come_together(change, mismatch)
+            except StorageError as error:
+                if not error.is_transient or change is None or not self._let_wait(sent.headers):
+                    raise
+                return True
             return False
         except StorageError as error:
             is_refused = isinstance(error, StorageFull)
@@ -144,6 +145,15 @@ class Session:
             self._has_committed(sent.mark, sent.declared)
         if lacks_some:
             self._take(self.replica.missed())
+        return True
+
+    def _let_wait(self, headers: Mapping[str, HeaderValue]) -> bool:
+        """The log was there, and went away before it had said what others did. Returns whether the change can wait."""
+        sent = self._patch(headers)
+        if sent is not None:
+            if not self.replica.let_wait(sent.patch):
+                return False
+            self._has_committed(sent.mark, sent.declared)
         return True
 
     def _resolve_unanswered(self) -> None:
@@ -182,6 +192,19 @@ class Session:
                 f"the change is in the log, and the store could not take it: {error}; it will with the next commit, or "
                 "when it is opened again"
             ) from error
+
+    def _come_together(self, change: Effect | None, mismatch: HeadMismatch | None) -> None:
+        """Bring in what others have done, and send on what waits. Raises ConflictError where `change` is against it."""
+        while True:
+            missed = self.replica.missed()
+            if change is not None:
+                self._judge(missed, change, mismatch)
+            self._take(missed)
+            try:
+                self.replica.deliver_waiting(missed.log_head)
+            except HeadMismatch:
+                continue  # others were first again: what they did has to be looked at, too
+            return
 
     def _judge(self, missed: Missed, change: Effect, mismatch: HeadMismatch | None) -> None:
         """Raise ConflictError where the policy does not let our changes go on top of what others have done."""

@@ -3,6 +3,7 @@
 import os
 import re
 import subprocess
+import tomllib
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -49,6 +50,18 @@ def test_error_has_its_row_in_the_page_of_errors(name: str) -> None:
         assert f"`{name}`" in page
     else:
         assert re.search(rf"^\| `{name}` \| .+ \| .* \|$", page, re.MULTILINE)
+
+
+def test_architecture_speaks_of_every_room() -> None:
+    page = (HOUSE / "docs" / "architecture.md").read_text()
+    contracts = tomllib.loads((HOUSE / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    layers = next(contract["layers"] for contract in contracts if contract.get("containers") == ["patchlog"])
+    inside = {room for layer in layers for room in re.split(r" [:|] ", layer)} - {"__main__"}
+    parts = {folder.parent.name for folder in HOUSE.glob("api/*/__init__.py")}
+
+    rooms = {f"patchlog/{room}" for room in inside} | {f"api/{part}" for part in parts - {"routes"}}
+
+    assert {room for room in rooms if f"`{room}/`" not in page and f"`{room}.py`" not in page} == set()
 
 
 def tracked_texts() -> list[tuple[Path, str]]:

@@ -52,7 +52,8 @@ def test_committed_descriptors_are_what_the_proto_files_compile_to(tmp_path: Pat
             f"--descriptor_set_out={compiled}",
             "rdf.proto",
             "patch.proto",
-            "grpc.proto", "patch_stream.proto",
+            "grpc.proto",
+            "patch_stream.proto",
         ]
     )
 

@@ -22,6 +22,7 @@ from api.settings import Settings
 from api.small_appends import SmallAppends
 from api.tails import LocalLogStore
 from api.telemetry import Telemetry
+from api.tracing import OF_REQUESTS
 from patchlog.errors import PatchLogError
 from patchlog.log.records import NAME
 from patchlog.log.stores import open_store
@@ -65,6 +66,7 @@ def create_app(settings: Settings | None = None, store: LocalLogStore | None = N
         version=patchlog.__version__,
         description=_DESCRIPTION,
         lifespan=lifespan,
+        telemetry=OF_REQUESTS,
         redirect_slashes=False,
         docs_url=None,  # it loads scripts from elsewhere; api.ui.reference has a page of ours
         redoc_url=None,

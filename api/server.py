@@ -19,6 +19,7 @@ from api.app import create_app
 from api.http_guard import GuardedConfig
 from api.service import Service
 from api.settings import Settings
+from api.tracing import check_tracing
 from patchlog.errors import MissingExtra, StorageError
 
 if TYPE_CHECKING:
@@ -94,6 +95,7 @@ def serve(settings: Settings) -> None:
     """Serve until SIGTERM or SIGINT. Raises PatchLogError where the service cannot start."""
     if settings.grpc_port is not None and find_spec("grpc") is None:
         raise MissingExtra("grpc", "grpc")
+    check_tracing()
     app = create_app(settings)
     server = _Server(GuardedConfig(app, settings), app)
     with suppress(SystemExit):  # uvicorn's own end where it cannot start

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
 from typing import Any, Final, TypeVar
 
 from fastapi import Request
@@ -14,9 +15,11 @@ from api.keys import has_keys
 from api.metrics import Metrics
 from api.settings import Settings
 from api.tails import LocalLogStore, Tails
+from api.tracing import tell_append
 from patchlog.errors import StorageError, UsageError
 from patchlog.log.contract import StagingPatchLog
 from patchlog.log.database import Database
+from patchlog.log.records import Appended
 
 __all__ = ["Service", "service_of"]
 
@@ -61,7 +64,12 @@ class Service:
 
     def submit_build(self, call: Callable[[], _Result]) -> Future[_Result]:
         """Do in a thread what takes long; it looks at `check_running` all the time."""
-        return self._builders.submit(call)
+        return self._builders.submit(copy_context().run, call)
+
+    def count_append(self, log: str, appended: Appended) -> None:
+        """Take notice of an append, in metrics and traces."""
+        self.metrics.count(appended)
+        tell_append(log, appended)
 
     def check_running(self) -> None:
         """Raise StorageError once the service stops, to end what takes long."""

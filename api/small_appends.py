@@ -23,6 +23,7 @@ from api.access import check_right
 from api.conditions import precondition_of, tag
 from api.errors import Refusal, answer_library
 from api.service import Service
+from api.tracing import tell_route
 from patchlog.errors import PatchLogError, StorageError
 from patchlog.formats import JELLY_PATCH, RDF_PATCH
 from patchlog.log.contract import PatchFormat
@@ -80,7 +81,8 @@ class SmallAppends:
                 return
             if appended is not None:
                 scope["route"] = _ROUTE
-                service.metrics.count(appended)
+                tell_route("POST", _ROUTE.path)
+                service.count_append(plain.log, appended)
                 service.metrics.received_bytes.inc(len(received["body"]))
                 await _answer(send, plain.log, appended)
                 return

@@ -18,11 +18,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from patchlog.errors import PatchLogError
 
-__all__ = ["JsonLines", "PlainLines", "Telemetry", "log_to_stderr"]
+__all__ = ["QUIET", "JsonLines", "PlainLines", "Telemetry", "log_to_stderr"]
 
 _LOG: Final = logging.getLogger("patchlog.request")
 _GIVEN_ID: Final = re.compile(rb"[A-Za-z0-9._-]{1,64}")
-_QUIET: Final = frozenset({"/healthz", "/readyz", "/metrics"})
+QUIET: Final = frozenset({"/healthz", "/readyz", "/metrics"})
+"""Paths that are asked for all the time, and of which nothing is told."""
 _NO_ROUTE: Final = "none"
 
 # To ask the system for random numbers at each request takes longer than all else here.
@@ -83,7 +84,7 @@ class _Exchange:
         if (service := getattr(scope["app"].state, "service", None)) is not None:
             seconds = (self._answered or now) - self._begun
             service.metrics.count_request(scope["method"], route, self._status, seconds, self._sent_bytes)
-        if scope["path"] in _QUIET or not _LOG.isEnabledFor(logging.INFO):
+        if scope["path"] in QUIET or not _LOG.isEnabledFor(logging.INFO):
             return
         client = scope.get("client")
         fields = {

@@ -19,6 +19,7 @@ __all__ = [
     "batches_of",
     "check",
     "check_complete",
+    "headers_of",
     "metadata_of",
     "refuse",
     "refuse_to_go_on",
@@ -88,6 +89,11 @@ def metadata_of(context: Context, name: str) -> str | None:
         if key == name:
             return value if isinstance(value, str) else value.decode("utf-8", "replace")
     return None
+
+
+def headers_of(context: Context) -> dict[str, str]:
+    """All that a caller has sent beside the messages, as far as it is text."""
+    return {key: value for key, value in context.invocation_metadata() or () if isinstance(value, str)}
 
 
 async def check(service: Service, context: Context, right: Right, log: str) -> None:

@@ -70,8 +70,8 @@ class GrowingStream:
     def stored(self, chunks: Iterable[bytes]) -> Iterator[list[bytes]]:
         """Yield the frames of a dataset and no more: as they are stored, where the options of the stream allow it.
 
-        Several become one, as messages cost more than bytes: laid end to end, messages of protobuf are one with the rows
-        of all.
+        Several become one, as messages cost more than bytes: laid end to end, messages of protobuf are one message with
+        the rows of all.
         """
         coming = iter(chunks)
         first = next(coming, b"")

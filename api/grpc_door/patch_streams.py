@@ -66,6 +66,7 @@ async def publish_patches(service: Service, frames: AsyncIterator[bytes], contex
     except BaseException:
         await service.run(upload.discard)
         raise
+    service.count_append(name, appended)
     return _received(appended)
 
 

@@ -70,6 +70,7 @@ async def publish_rdf(service: Service, frames: AsyncIterator[bytes], context: C
     publication = await Publication.begun(frames, topic=metadata_of(context, "topic"))
     await check(service, context, "append", publication.log)
     appended = await published(service, publication, context)
+    service.count_append(publication.log, appended)
     context.set_trailing_metadata((("version", str(appended.version)), ("patch-id", appended.id)))
     return _RECEIVED
 

@@ -10,12 +10,14 @@ from typing import Any, Final
 import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
+from opentelemetry.trace import use_span
 
-from api.grpc_door.calls import Context, answering, streaming
+from api.grpc_door.calls import Context, answering, headers_of, streaming
 from api.grpc_door.patch_streams import publish_patches, subscribe_patches
 from api.grpc_door.rdf_streams import publish_rdf, subscribe_rdf
 from api.service import Service
 from api.settings import Settings
+from api.tracing import serving
 from patchlog.errors import StorageError, UsageError
 from patchlog.wire import POOL
 
@@ -57,13 +59,17 @@ class GrpcDoor:
         self._server.add_generic_rpc_handlers(
             (
                 grpc.method_handlers_generic_handler(
-                    _RDF, {"SubscribeRdf": self._subscribe(subscribe_rdf), "PublishRdf": self._publish(publish_rdf)}
+                    _RDF,
+                    {
+                        "SubscribeRdf": self._subscribe(f"{_RDF}/SubscribeRdf", subscribe_rdf),
+                        "PublishRdf": self._publish(f"{_RDF}/PublishRdf", publish_rdf),
+                    },
                 ),
                 grpc.method_handlers_generic_handler(
                     _PATCHES,
                     {
-                        "SubscribePatches": self._subscribe(subscribe_patches),
-                        "PublishPatches": self._publish(publish_patches),
+                        "SubscribePatches": self._subscribe(f"{_PATCHES}/SubscribePatches", subscribe_patches),
+                        "PublishPatches": self._publish(f"{_PATCHES}/PublishPatches", publish_patches),
                     },
                 ),
             )
@@ -94,16 +100,18 @@ class GrpcDoor:
         await self._health.enter_graceful_shutdown()
         await self._server.stop(self._settings.shutdown_seconds)
 
-    def _subscribe(self, call: _Subscribe) -> Any:
+    def _subscribe(self, name: str, call: _Subscribe) -> Any:
         async def handle(request: bytes, context: Context) -> AsyncIterator[bytes]:
-            async for message in streaming(context, call(self._service, request, context)):
-                yield message
+            with serving(name, headers_of(context)):
+                async for message in streaming(context, call(self._service, request, context)):
+                    yield message
 
         return grpc.unary_stream_rpc_method_handler(handle)
 
-    def _publish(self, call: _Publish) -> Any:
+    def _publish(self, name: str, call: _Publish) -> Any:
         async def handle(requests: AsyncIterator[bytes], context: Context) -> bytes:
-            return await answering(context, lambda: call(self._service, requests, context))
+            with serving(name, headers_of(context)) as span, use_span(span, record_exception=False):
+                return await answering(context, lambda: call(self._service, requests, context))
 
         return grpc.stream_unary_rpc_method_handler(handle)
 

@@ -108,7 +108,7 @@ async def _append(door: Door, request: Request, name: str) -> Response:
         if now is None:
             raise LogNotFound(f"the log {name!r} was deleted") from error
         return _json({"error": "patch-conflict", "log_info": log_document(now)}, 400)
-    service.metrics.count(appended)
+    service.count_append(name, appended)
     location = f"{asked_path(request)}?version={appended.version}"
     return _json({"version": appended.version, "location": location}, headers={"Location": location})
 

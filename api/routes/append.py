@@ -84,7 +84,7 @@ async def answer_appended(service: Service, log: str, append: Callable[[], Any])
     except HeadMismatch as error:
         head = await service.run(lambda: service.log(log).head())
         raise head_is_another(error, head) from error
-    service.metrics.count(appended)
+    service.count_append(log, appended)
     return JSONResponse(
         appended_document(appended),
         200 if appended.is_retry else 201,

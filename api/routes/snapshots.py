@@ -21,6 +21,7 @@ from api.outgoing import Compressor
 from api.parameters import MOST_VERSION
 from api.service import Service, service_of
 from api.snapshot_forms import FORMS, as_form, part_of, taken_as, taken_from
+from api.tracing import working
 from patchlog.errors import PatchLogError, SnapshotBusy, SnapshotNotFound
 from patchlog.log.documents import build_document, snapshot_document
 from patchlog.log.records import Snapshot, SnapshotBuild
@@ -90,7 +91,7 @@ async def build_snapshot(
         return _accepted(log, version)
     if isinstance(begun, Snapshot):
         return _described(log, begun, 200)
-    work = asyncio.wrap_future(service.submit_build(lambda: _built(service, snapshots, begun)))
+    work = asyncio.wrap_future(service.submit_build(lambda: _built(service, log, snapshots, begun)))
     seconds = min(max(wait, _preferred_wait(request)), service.settings.max_wait_seconds)
     await asyncio.wait([work], timeout=seconds)
     if not work.done():
@@ -223,9 +224,10 @@ def _found(snapshots: LocalSnapshots, which: str, *, described: bool) -> Snapsho
     raise SnapshotNotFound(f"the log has no snapshot at version {version}")
 
 
-def _built(service: Service, snapshots: LocalSnapshots, begun: Begun) -> Snapshot | PatchLogError:
+def _built(service: Service, log: str, snapshots: LocalSnapshots, begun: Begun) -> Snapshot | PatchLogError:
     try:
-        return snapshots.build_begun(begun, service.check_running)
+        with working("make snapshot", log):
+            return snapshots.build_begun(begun, service.check_running)
     except PatchLogError as error:
         return error  # which is told to who asks for the state, and need not be asked for here
 

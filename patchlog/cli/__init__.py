@@ -30,6 +30,7 @@ from patchlog.cli import (
     spark_job,
 )
 from patchlog.cli.demo import demo
+from patchlog.cli.examples import show_examples
 from patchlog.cli.outcome import run, tidy_up_when_terminated
 
 __all__ = ["main", "root"]
@@ -37,7 +38,11 @@ __all__ = ["main", "root"]
 _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 120}
 
 
-@click.group(context_settings=_SETTINGS)
+@click.group(
+    context_settings=_SETTINGS,
+    epilog="New here? `patchlog demo` shows what it does; `patchlog serve` starts the service. "
+    "Each command has an example: patchlog COMMAND --help",
+)
 def root() -> None:
     """Record the changes of RDF datasets in logs; read and write Jelly-RDF, Jelly-Patch and RDF Patch."""
 
@@ -124,6 +129,8 @@ root.add_command(import_rdf_delta.import_rdf_delta)
 
 for command in (about.version, about.completions, demo):
     root.add_command(command)
+
+show_examples(root)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

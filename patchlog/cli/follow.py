@@ -5,12 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Final
 
 import click
 
 from patchlog.cli.files import STANDARD, writing
-from patchlog.cli.options import common
+from patchlog.cli.options import VERSION, common
 from patchlog.cli.outcome import Session
 from patchlog.cli.places import Wanted, place_options, reading_log, wanted_place
 from patchlog.followers.changes import Applying
@@ -24,9 +23,6 @@ from patchlog.log.contract import PatchLog
 
 __all__ = ["follow"]
 
-_LAST_VERSION: Final = (1 << 63) - 1
-_version = click.IntRange(0, _LAST_VERSION)
-
 
 @click.command("follow", short_help="Keep a second copy in step with a log.")
 @click.argument("location", metavar="[LOG]", required=False)
@@ -39,8 +35,8 @@ _version = click.IntRange(0, _LAST_VERSION)
     "graph-store:URL, fuseki-patch:URL), or - for standard output.  [default: -]",
 )
 @click.option("--once", is_flag=True, help="End at the head of this moment.")
-@click.option("--until", type=_version, help="End at this version.")
-@click.option("--after", type=_version, help="The version to begin behind, for a target that keeps no position.")
+@click.option("--until", type=VERSION, help="End at this version.")
+@click.option("--after", type=VERSION, help="The version to begin behind, for a target that keeps no position.")
 @click.option(
     "--graph", "graphs", multiple=True, metavar="IRI", help="Only this graph; '' is the default graph. Several."
 )

@@ -7,7 +7,7 @@ import sys
 import click
 
 from patchlog.cli.checks import counted
-from patchlog.cli.options import TRUTH, common
+from patchlog.cli.options import TRUTH, Number, common
 from patchlog.cli.outcome import CheckFailed, Session
 from patchlog.cli.places import (
     Wanted,
@@ -140,7 +140,7 @@ def verify(session: Session, *, wanted: Wanted, as_json: bool) -> None:
 @place_options
 @click.option(
     "--before",
-    type=click.IntRange(1, (1 << 63) - 1),
+    type=Number("version", least=1),
     help="The first version that is kept.  [default: behind the newest snapshot that all consumers have reached]",
 )
 @click.option("--force", is_flag=True, help="Consumers that still need a patch have to begin anew.")

@@ -8,7 +8,7 @@ from contextlib import closing
 import click
 
 from patchlog.cli.files import STANDARD, file_name, writing
-from patchlog.cli.options import common, output
+from patchlog.cli.options import VERSION, common, output
 from patchlog.cli.outcome import Session
 from patchlog.cli.places import Wanted, place_options, reading_log, wanted_place, writing_log
 from patchlog.cli.tellings import as_json, json_line, where_appended
@@ -28,15 +28,14 @@ from patchlog.pipes import batches
 __all__ = ["blame", "diff", "revert"]
 
 _log = click.argument("location", metavar="[LOG]", required=False)
-_version = click.IntRange(0, (1 << 63) - 1)
 
 
 @click.command("diff", short_help="Make the patch between two versions of a log.")
 @_log
 @place_options
 @output
-@click.option("--from", "from_version", type=_version, required=True, help="The version that the patch begins at.")
-@click.option("--until", "to_version", type=_version, help="The version that it leads to.  [default: the head]")
+@click.option("--from", "from_version", type=VERSION, required=True, help="The version that the patch begins at.")
+@click.option("--until", "to_version", type=VERSION, help="The version that it leads to.  [default: the head]")
 @click.option(
     "--format",
     "--out-format",
@@ -79,9 +78,9 @@ def diff(
 @click.command("revert", short_help="Take patches of a log back.")
 @_log
 @place_options
-@click.option("--version", type=_version, help="The patch to take back; or a range, by --from and --until.")
-@click.option("--from", "from_version", type=_version, help="The version behind which all patches are taken back.")
-@click.option("--until", "to_version", type=_version, help="The last version to take back.  [default: the head]")
+@click.option("--version", type=VERSION, help="The patch to take back; or a range, by --from and --until.")
+@click.option("--from", "from_version", type=VERSION, help="The version behind which all patches are taken back.")
+@click.option("--until", "to_version", type=VERSION, help="The last version to take back.  [default: the head]")
 @click.option(
     "--header", "headers", metavar="KEY=VALUE", multiple=True, help="What the new patch says, such as who=Ada."
 )

@@ -10,7 +10,7 @@ import click
 
 from patchlog.cli.checks import counted
 from patchlog.cli.files import STANDARD, file_name, reading, writing
-from patchlog.cli.options import FormatType, common, input_file, output
+from patchlog.cli.options import VERSION, FormatType, common, input_file, output
 from patchlog.cli.outcome import Session, about
 from patchlog.cli.places import Wanted, log_name, place_options, reading_log, wanted_place
 from patchlog.cli.tellings import as_json, json_line
@@ -34,13 +34,12 @@ _GOT = (JELLY, NQUADS, TRIG)
 _PUT = tuple(one for one in RDF_FORMATS if one is not JELLY_TEXT)
 
 _log = click.argument("location", metavar="[LOG]", required=False)
-_version = click.IntRange(0, (1 << 63) - 1)
 
 
 @click.command("build", short_help="Make the snapshot at a version.")
 @_log
 @place_options
-@click.option("--version", type=_version, help="The version.  [default: the head]")
+@click.option("--version", type=VERSION, help="The version.  [default: the head]")
 @as_json
 @common
 def build(session: Session, *, wanted: Wanted, version: int | None, as_json: bool) -> None:
@@ -101,7 +100,7 @@ def get(session: Session, *, wanted: Wanted, to: str, version: str, out_format: 
 @input_file
 @_log
 @place_options
-@click.option("--version", type=_version, default=0, help="The version that the dataset is that of.  [default: 0]")
+@click.option("--version", type=VERSION, default=0, help="The version that the dataset is that of.  [default: 0]")
 @click.option(
     "--format",
     "--in-format",

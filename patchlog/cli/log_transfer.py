@@ -11,7 +11,7 @@ from typing import Final
 import click
 
 from patchlog.cli.files import STANDARD, file_name, reading, writing
-from patchlog.cli.options import common, input_files, output
+from patchlog.cli.options import VERSION, Number, common, input_files, output
 from patchlog.cli.outcome import Session, about
 from patchlog.cli.places import Wanted, place_options, reading_log, wanted_place, writing_log
 from patchlog.cli.tellings import as_json, json_line, where_appended
@@ -28,12 +28,11 @@ from patchlog.streams import Write
 
 __all__ = ["pull", "push", "tail"]
 
+_COUNT: Final = Number("number")
 _PUSHED: Final = (JELLY_PATCH, RDF_PATCH, NQUADS, NTRIPLES)
 _PULLED: Final = (JELLY_PATCH, RDF_PATCH)
-_LAST_VERSION: Final = (1 << 63) - 1
 
 _log = click.argument("location", metavar="[LOG]", required=False)
-_version = click.IntRange(0, _LAST_VERSION)
 
 
 @click.command("push", short_help="Append patches to a log.")
@@ -116,9 +115,9 @@ class _Source:
 @_log
 @place_options
 @output
-@click.option("--after", type=_version, default=0, help="The version that the first patch follows.  [default: 0]")
-@click.option("--until", type=_version, help="The last version.  [default: the head]")
-@click.option("--limit", type=_version, help="How many patches at most.")
+@click.option("--after", type=VERSION, default=0, help="The version that the first patch follows.  [default: 0]")
+@click.option("--until", type=VERSION, help="The last version.  [default: the head]")
+@click.option("--limit", type=_COUNT, help="How many patches at most.")
 @click.option(
     "--format",
     "--out-format",
@@ -157,8 +156,8 @@ def pull(
 @click.command("tail", short_help="Write the patches of a log as they come.")
 @_log
 @place_options
-@click.option("--after", type=_version, help="The version that the first patch follows.  [default: the head]")
-@click.option("--limit", type=_version, help="End after so many patches.")
+@click.option("--after", type=VERSION, help="The version that the first patch follows.  [default: the head]")
+@click.option("--limit", type=_COUNT, help="End after so many patches.")
 @click.option(
     "--format", "--out-format", "out_format", metavar="FORMAT", help="rdf-patch (the default) or jelly-patch."
 )

@@ -22,7 +22,9 @@ __all__ = [
     "NO_LIMITS",
     "PATCH_OPTIONS",
     "RDF_OPTIONS",
+    "VERSION",
     "FrameRange",
+    "Number",
     "common",
     "delimiting",
     "format_option",
@@ -42,6 +44,26 @@ __all__ = [
 Command = TypeVar("Command", bound=Callable[..., Any])
 FrameRange: TypeAlias = tuple[int, int | None]
 """The first frame, and the last or None for all that follow; both are taken."""
+
+
+class Number(click.ParamType[int]):
+    """A version, or a count of patches: no larger than versions can be. Help shows its name, and no range."""
+
+    _LAST: Final = (1 << 63) - 1
+
+    def __init__(self, name: str, *, least: int = 0) -> None:
+        self.name = name
+        self._least = least
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Read a number."""
+        number = int(value) if re.fullmatch(r"[0-9]{1,19}", str(value)) else -1
+        if not self._least <= number <= self._LAST:
+            self.fail(f"{value!r} is no {self.name}: write a whole number from {self._least} on", param, ctx)
+        return number
+
+
+VERSION: Final = Number("version")
 
 
 class FrameRangeType(click.ParamType[FrameRange]):

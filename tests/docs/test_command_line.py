@@ -1,6 +1,7 @@
 """Every command, argument and option of the command line is explained: by its own help, and in the page about it."""
 
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import click
 import pytest
 
 from patchlog.cli import root
+from patchlog.cli.examples import EXAMPLES
 
 PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
 
@@ -43,3 +45,16 @@ def test_page_speaks_of_command_and_its_options(name: str, command: click.Comman
 
     assert name in page
     assert {option for option in options if not re.search(rf"(?<![\w-]){re.escape(option)}(?![\w-])", page)} == set()
+
+
+@pytest.mark.parametrize(("name", "command"), [one for one in COMMANDS if not isinstance(one.values[1], click.Group)])
+def test_help_ends_with_an_example_that_the_command_understands(name: str, command: click.Command) -> None:
+    example = EXAMPLES[name.removeprefix("patchlog ")]
+    words = shlex.split(example.removeprefix("source <(").removesuffix(")"))
+
+    with command.make_context(name, words[len(name.split()) :]) as context:
+        assert command.get_help(context).endswith(example)
+
+
+def test_examples_are_of_commands_that_there_are() -> None:
+    assert set(EXAMPLES) <= {one.values[0].removeprefix("patchlog ") for one in COMMANDS}

@@ -1,6 +1,7 @@
 """Followers into real stores over HTTP: Apache Jena Fuseki, and Oxigraph by the SPARQL protocol."""
 
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -20,6 +21,7 @@ from patchlog.errors import StorageError, UsageError
 from patchlog.followers.follow import follow
 from patchlog.followers.skolem import deskolemised
 from patchlog.log.stores import open_store
+from patchlog.places import open_log
 from patchlog.rdflib_hook.contents import statements_of
 from patchlog.rdflib_hook.terms import TermFormatter
 
@@ -319,3 +321,21 @@ def test_fuseki_goes_on_from_its_position(log, fuseki, door):
     follower.close()
     assert follower.position == 5
     assert fuseki.quads() == expected(log)
+
+
+@pytest.mark.peer
+def test_commands_of_the_page_keep_a_fuseki_in_step(log, fuseki, running_service, command):
+    page = (Path(__file__).parents[2] / "docs" / "replication.md").read_text()
+    lines = re.findall(r"^patchlog (follow .* --into http://localhost:3030/.*)$", page, re.MULTILINE)
+    url = f"{running_service}/logs/fuseki-{time.monotonic_ns()}"
+    with open_log(url, creates=True) as theirs:
+        follow(log, into=theirs).close()
+
+    for line in lines:
+        fuseki.clear()
+        words = line.replace("http://localhost:8080/logs/people", url).replace("http://localhost:3030/ds", fuseki.base)
+        done = command(*words.split(), "--once")
+        assert done.returncode == 0, done.stderr
+        assert without_labels(fuseki.quads()) == without_labels(expected(log))
+
+    assert len(lines) == 2

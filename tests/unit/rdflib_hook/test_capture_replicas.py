@@ -9,6 +9,7 @@ from patchlog import capture, patch, transaction
 from patchlog.errors import ConflictError, HeadMismatch, StorageError
 from patchlog.log.memory import MemoryLogStore
 from patchlog.model import Add, NamespaceAdd
+from patchlog.rdflib_hook.terms import TermFormatter
 
 EX = "http://example.org/"
 A, B, P, Q, G = (URIRef(EX + name) for name in "abpqg")
@@ -279,3 +280,71 @@ def test_replicas_that_are_written_in_turns_converge(replica, policy, seed):
 
     first, *others = map(contents, [*replicas, replica(policy)])
     assert all(other == first for other in others)
+
+
+class BreakingLog(UnreliableLog):
+    """A log that every few calls cannot be reached, or whose answer gets lost."""
+
+    def __init__(self, log, chance):
+        super().__init__(log)
+        self.breaks = True
+        self._chance = chance
+
+    def __getattr__(self, name):
+        called = getattr(self._log, name)
+        return self._breaking(called) if name in ("head", "read", "find") else called
+
+    def append(self, chunks, **options):
+        self.fails = [self._chance.choice([None, None, "before", "after"])] if self.breaks else []
+        return super().append(chunks, **options)
+
+    def _breaking(self, called):
+        def call(*arguments, **options):
+            if self.breaks and self._chance.random() < 0.1:
+                raise StorageError("no connection", is_transient=True)
+            return called(*arguments, **options)
+
+        return call
+
+
+@pytest.mark.parametrize("policy", ["rebase", "last-writer-wins"])
+@pytest.mark.parametrize("first", range(0, 40, 10))
+def test_replicas_converge_over_a_network_that_breaks(policy, first):
+    for seed in range(first, first + 10):
+        chance = random.Random(seed)
+        logs = MemoryLogStore()
+        log = BreakingLog(logs.log(logs.create("log").name), chance)
+        log.breaks = False
+        replicas = [Dataset(store=capture(log=log, conflicts=policy)) for _ in range(3)]
+        log.breaks = True
+        acknowledged = set()
+        for number in range(60):
+            one, done = chance.choice(replicas), Literal(number)
+            one.add((URIRef(f"{EX}s{chance.randrange(4)}"), P, Literal(chance.randrange(4))))
+            one.remove((URIRef(f"{EX}s{chance.randrange(4)}"), P, None))
+            one.add((A, Q, done))
+            uncommitted = set(one.objects(A, Q))
+            try:
+                chance.choice([one.commit, one.commit, one.store.pull, one.rollback])()
+            except ConflictError:
+                log.breaks = False
+                one.rollback()
+                log.breaks = True
+            except StorageError:
+                pass
+            if not one.store.has_changes:
+                acknowledged |= uncommitted & set(one.objects(A, Q))
+
+        log.breaks = False
+        for one in replicas:
+            one.rollback()
+            one.store.pull()
+        added = [row.object for logged in log.read() for row in patch.read(b"".join(logged.chunks)) if is_done(row)]
+        first_contents, *others = map(contents, [*replicas, Dataset(store=capture(log=log))])
+        assert all(other == first_contents for other in others)
+        assert len(added) == len(set(added))
+        assert {TermFormatter().term(done) for done in acknowledged} <= set(added)
+
+
+def is_done(row):
+    return isinstance(row, Add) and row.predicate == f"<{Q}>"

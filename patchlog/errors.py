@@ -187,7 +187,10 @@ class PatchAlreadyExists(LogError):
         self.version = version
 
     def __str__(self) -> str:
-        return f"version {self.version} is another patch with the id {self.id}: a new patch needs a new id"
+        return (
+            f"version {self.version} has the id {self.id} already: a new patch needs a new id; "
+            "of patches that the log has in part, send those that it lacks"
+        )
 
 
 class RevertConflict(LogError):

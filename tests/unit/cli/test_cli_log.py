@@ -191,7 +191,7 @@ def test_head_that_moved_is_named(call, log, folder):
 def test_id_of_another_patch_is_refused(call, log, folder):
     (folder / "other.rdfp").write_text(MONDAY.replace("Ada", "Eva"))
 
-    failed(pushed(call, log, "other.rdfp"), "version 1 is another patch", FIRST)
+    failed(pushed(call, log, "other.rdfp"), "version 1 has the id", FIRST)
 
 
 def test_bad_text_is_named_with_its_line(call, log, folder):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from http import HTTPStatus
 from typing import Any, Final, NoReturn, TypeVar
 
@@ -21,6 +21,7 @@ __all__ = [
     "check_complete",
     "headers_of",
     "metadata_of",
+    "read_ahead",
     "refuse",
     "refuse_to_go_on",
     "streaming",
@@ -113,6 +114,18 @@ async def batches_of(frames: AsyncIterator[bytes]) -> AsyncIterator[list[bytes]]
             batch, size = [], 0
     if batch:
         yield batch
+
+
+async def read_ahead(service: Service, frames: Iterator[list[bytes]]) -> AsyncIterator[bytes]:
+    """Frames that are read in a thread, some while those before them are sent."""
+    reading = service.run(lambda: next(frames, None))
+    try:
+        while (some := await reading) is not None:
+            reading = service.run(lambda: next(frames, None))
+            for frame in some:
+                yield frame
+    finally:
+        reading.cancel()
 
 
 async def answering(context: Context, answer: Callable[[], Awaitable[_Answer]]) -> _Answer:

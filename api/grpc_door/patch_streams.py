@@ -9,7 +9,16 @@ from typing import Final
 import grpc
 from google.protobuf.message import DecodeError
 
-from api.grpc_door.calls import Context, batches_of, check, check_complete, metadata_of, refuse, refuse_to_go_on
+from api.grpc_door.calls import (
+    Context,
+    batches_of,
+    check,
+    check_complete,
+    metadata_of,
+    read_ahead,
+    refuse,
+    refuse_to_go_on,
+)
 from api.outgoing import Piece, cut
 from api.service import Service
 from patchlog.codec.fields import varint
@@ -37,9 +46,8 @@ async def subscribe_patches(service: Service, request: bytes, context: Context) 
     frames = _Frames()
     if asked.until:
         patches = await service.run(lambda: cut(log.read(asked.after, until=asked.until)))
-        while some := await service.run(partial(next, patches, [])):
-            for frame in await service.run(partial(frames.of, some)):
-                yield frame
+        async for frame in read_ahead(service, map(frames.of, patches)):
+            yield frame
         return
     with service.tails.feed(log, head) as feed:
         async for pieces in feed.patches(asked.after, service.settings.heartbeat_seconds):

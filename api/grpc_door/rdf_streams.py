@@ -15,7 +15,7 @@ from typing import Any, Final
 import grpc
 from google.protobuf.message import DecodeError
 
-from api.grpc_door.calls import Context, check, metadata_of, refuse, refuse_to_go_on
+from api.grpc_door.calls import Context, check, metadata_of, read_ahead, refuse, refuse_to_go_on
 from api.grpc_door.growing import Deleted, GrowingStream, dataset_version
 from api.grpc_door.publishing import Publication, published
 from api.grpc_door.requested import stream_options
@@ -49,9 +49,8 @@ async def subscribe_rdf(service: Service, request: bytes, context: Context) -> A
         if version:
             chunks = log.snapshots.read(version)
             frames = stream.snapshot(chunks) if at is None else stream.stored(chunks)
-            while (some := await service.run(partial(next, frames, None))) is not None:
-                for frame in some:
-                    yield frame
+            async for frame in read_ahead(service, frames):
+                yield frame
         if at is None:
             with service.tails.feed(log, head) as feed:
                 async for pieces in feed.patches(version, service.settings.heartbeat_seconds):

@@ -170,8 +170,11 @@ def apply(
 
     What was applied is read back from the tables, so that the job may die at any moment and be started again.
     """
+    is_news = False
 
     def tell(done: Done) -> None:
+        nonlocal is_news
+        is_news = True
         _tell(cli, done)
         if metrics is not None:
             write_metrics(metrics, done)
@@ -184,6 +187,8 @@ def apply(
         job = ApplyJob(session, origin, tables, sizes, consumer or None, tell)
         if available_now:
             job.run_available()
+            if not (is_news or cli.is_quiet):
+                click.echo("the tables have all that is in the log", err=True)
         else:
             job.run_forever()
 

@@ -248,6 +248,13 @@ def test_without_an_outbox_the_commit_fails_and_keeps_the_change(start, captured
     assert dataset.store.has_changes
 
 
+def test_dataset_is_not_opened_without_the_service(outbox):
+    with pytest.raises(StorageError, match=r"http://127.0.0.1:1 cannot be reached"):
+        capture(log="http://127.0.0.1:1/logs/people", outbox=outbox)
+
+    assert not outbox.exists()
+
+
 def test_command_lists_shows_delivers_and_drops_what_waits(start, captured, outbox, numbers, capsys):
     service = start()
     dataset = captured(service)

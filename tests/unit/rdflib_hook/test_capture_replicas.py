@@ -9,6 +9,8 @@ from patchlog import capture, patch, transaction
 from patchlog.errors import ConflictError, HeadMismatch, StorageError
 from patchlog.log.memory import MemoryLogStore
 from patchlog.model import Add, NamespaceAdd
+from patchlog.outbox import Outbox
+from patchlog.rdflib_hook.capture import connection
 from patchlog.rdflib_hook.terms import TermFormatter
 
 EX = "http://example.org/"
@@ -280,6 +282,104 @@ def test_replicas_that_are_written_in_turns_converge(replica, policy, seed):
 
     first, *others = map(contents, [*replicas, replica(policy)])
     assert all(other == first for other in others)
+
+
+class RacingLog:
+    """A log that may be away, and in which somebody else is faster once it has been read."""
+
+    def __init__(self, log):
+        self._log = log
+        self.is_away = self.goes_away = False
+        self.after_read = None
+
+    def __getattr__(self, name):
+        if self.is_away:
+            raise StorageError("no connection", is_transient=True)
+        return getattr(self._log, name)
+
+    def append(self, chunks, **options):
+        try:
+            return self.__getattr__("append")(chunks, **options)
+        except HeadMismatch:
+            self.is_away = self.goes_away
+            raise
+
+    def read(self, **bounds):
+        yield from self._log.read(**bounds)
+        after_read, self.after_read = self.after_read, None
+        if after_read is not None:
+            after_read()
+
+
+@pytest.fixture
+def waiting(replica, log, tmp_path, monkeypatch):
+    """A log, and a dataset on it with a change that waits; another one has done something else meanwhile."""
+    monkeypatch.setattr(connection, "_outbox", lambda *_: Outbox(tmp_path / "outbox.db"))
+    racing = RacingLog(log)
+    dataset = replica(log=racing)
+    monkeypatch.undo()
+    dataset.add((A, P, X))
+    dataset.commit()
+    other = replica()
+    racing.is_away = True
+    dataset.remove((A, P, X))
+    dataset.commit()
+    racing.is_away = False
+    other.add((B, P, X))
+    other.commit()
+    yield racing, dataset, other
+    dataset.close()
+
+
+def test_who_is_faster_than_what_waits_is_looked_at_too(waiting, log):
+    racing, dataset, other = waiting
+
+    def race():
+        other.remove((A, P, X))
+        other.commit()
+
+    racing.after_read = race
+    with pytest.raises(ConflictError) as caught:
+        dataset.store.pull()
+
+    assert caught.value.quads == [(f"<{EX}a>", f"<{EX}p>", '"x"', "")]
+    assert log.head().version == 3
+
+
+def test_who_is_faster_with_other_quads_does_not_stop_what_waits(waiting, log):
+    racing, dataset, other = waiting
+
+    def race():
+        other.add((B, P, Y))
+        other.commit()
+
+    racing.after_read = race
+    dataset.store.pull()
+    other.store.pull()
+
+    assert log.head().version == 4
+    assert set(dataset.quads()) == set(other.quads())
+    assert set(dataset.subjects()) == {B}
+
+
+def test_change_waits_where_the_log_goes_away_before_it_says_what_others_did(waiting, log):
+    racing, dataset, other = waiting
+    dataset.store.pull()
+    other.store.pull()
+    other.add((B, P, Y))
+    other.commit()
+
+    dataset.add((A, P, Z))
+    racing.goes_away = True
+    dataset.commit()
+
+    assert racing.is_away
+    assert not dataset.store.has_changes
+    racing.is_away = racing.goes_away = False
+    dataset.store.pull()
+    other.store.pull()
+    assert set(dataset.quads()) == set(other.quads())
+    assert log.head().version == 5
 
 
 class BreakingLog(UnreliableLog):

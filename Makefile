@@ -14,7 +14,7 @@ CODEC_TESTS := tests/unit tests/conformance
 .PHONY: help setup demo serve test check format bench fuzz soak proto docs reference lock release clean
 
 help: ## List the verbs
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
 
 demo: setup ## Show the main job, end to end: a service, recorded changes, a replica, Delta tables (DEMO=--serve leaves the service up)
 	@$(PYTHON) -m patchlog demo $(DEMO)

@@ -279,7 +279,7 @@ def forget(log):
     """Go on, and forget what a follower of the first two patches still lacks: a graph, too."""
     push(log, "TX .\nD <http://e/t> <http://e/p> _:b <http://e/g> .\nA <http://e/t> <http://e/p> _:b .\nTC .\n")
     log.snapshots.build()
-    log.truncate_before(6, force=True)
+    log.truncate_before(log.head().version + 1, force=True)
     push(log, "TX .\nA <http://e/u> <http://e/p> _:b <http://e/h> .\nTC .\n")
 
 
@@ -289,6 +289,37 @@ def test_store_begins_again_with_a_snapshot_where_patches_are_gone(log, oxigraph
     forget(log)
     with follow(log, into=f"{oxigraph.base}/update") as follower:
         assert follower.position == 6
+
+    assert oxigraph.quads() == expected(log)
+
+
+class Failing:
+    """A store that refuses one of its updates."""
+
+    def __init__(self, store, number):
+        self.query = store.query
+        self._update, self._left = store.update, number
+
+    def update(self, text):
+        self._left -= 1
+        if self._left == 0:
+            raise ValueError("the disk is full")
+        self._update(text)
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 4])
+def test_snapshot_that_breaks_off_is_begun_again(log, oxigraph, number):
+    follow(log, into=f"{oxigraph.base}/update", until=2).close()
+    adds = "".join(f"A <http://e/s{number}> <http://e/p> _:b{number % 7} .\n" for number in range(12_000))
+    push(log, f"TX .\n{adds}TC .\n")
+    forget(log)
+    store, oxigraph.server.store = oxigraph.server.store, Failing(oxigraph.server.store, number)
+
+    with pytest.raises(UsageError, match="the disk is full"):
+        follow(log, into=f"{oxigraph.base}/update")
+    oxigraph.server.store = store
+    with follow(log, into=f"{oxigraph.base}/update") as follower:
+        assert follower.position == 7
 
     assert oxigraph.quads() == expected(log)
 

@@ -23,7 +23,9 @@ from api.metrics import Metrics
 from api.settings import Settings
 from patchlog import errors
 from patchlog.cli import root
+from patchlog.cli.examples import EXAMPLES
 from patchlog.log.memory import MemoryLogStore
+from spark.cli import root as spark_root
 
 DOCS: Final = Path(__file__).parent
 FOLDER: Final = DOCS / "reference"
@@ -132,7 +134,7 @@ def _http() -> Iterator[str]:
 
 
 def _command_line() -> Iterator[str]:
-    commands = list(_commands(root, "patchlog"))
+    commands = [*_commands(root, "patchlog"), *_commands(spark_root, "python -m spark")]
     leaves = [command for _, command in commands if not isinstance(command, click.Group)]
     shared = set.intersection(*({_spelling(option) for option in _options(command)} for command in leaves))
     yield _head("Command line", "[cli.md](../cli.md) explains the commands with examples.")
@@ -152,6 +154,8 @@ def _command_line() -> Iterator[str]:
             one.make_metavar(click.Context(command)) for one in command.params if one.param_type_name == "argument"
         ]
         yield f"\n## {name}\n\n`{' '.join([name, *arguments])}`: {command.get_short_help_str(200)}\n"
+        if example := EXAMPLES.get(name.removeprefix("patchlog ")):
+            yield f"\n```text\n{example}\n```\n"
         own = [option for option in _options(command) if _spelling(option) not in shared]
         if own:
             yield "\n" + _table(["option", "what"], [[f"`{_spelling(option)}`", option.help or ""] for option in own])

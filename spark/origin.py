@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -51,6 +52,8 @@ class Origin:
         place = parted(location)
         if None not in (log, place.name) and log != place.name:
             raise UsageError(f"{location} and {log}: give one name of a log")
+        # Executors do not have the environment of the driver.
+        token = token or os.environ.get("PATCHLOG_TOKEN")
         return cls(Place(place.store_url, log or place.name), token)
 
     @classmethod

@@ -1,6 +1,7 @@
 """Where one machine is not enough: a real standalone cluster, with PostgreSQL behind the service."""
 
 import os
+import pickle
 import re
 import subprocess
 import sys
@@ -121,6 +122,15 @@ def test_spark_submit_applies_a_log(history, warehouse):
     run([SPARK / "bin" / "spark-submit", *told, script, "apply", *place])
 
     assert set(warehouse.quads()) == {quad(1), quad(2)}
+
+
+def test_key_in_the_environment_of_the_driver_travels_with_the_origin(monkeypatch):
+    monkeypatch.setenv("PATCHLOG_TOKEN", "a key")
+    origin = Origin.of("http://127.0.0.1:1", "people")
+    monkeypatch.delenv("PATCHLOG_TOKEN")
+
+    assert pickle.loads(pickle.dumps(origin)).token == "a key"
+    assert Origin.from_options(origin.options()).token == "a key"
 
 
 def quad(number):

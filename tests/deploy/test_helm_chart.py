@@ -1,6 +1,8 @@
 """The Helm chart says what the service wants."""
 
 import re
+import shutil
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -27,6 +29,18 @@ VARIANTS = {
 @pytest.fixture(params=VARIANTS.values(), ids=VARIANTS.keys())
 def documents(request, rendered_chart):
     return rendered_chart(**request.param)
+
+
+@pytest.fixture
+def helm():
+    program = shutil.which("helm")
+    if program is None:
+        pytest.skip("helm is not on this machine; the chart is rendered by what tests/deploy/conftest.py knows of it")
+
+    def run(*words):
+        return subprocess.run([program, *words], capture_output=True, text=True, check=False)
+
+    return run
 
 
 def containers(documents):
@@ -111,3 +125,29 @@ def test_database_is_that_of_the_secret(rendered_chart):
 def test_several_replicas_without_postgresql_are_refused(rendered_chart, refused):
     with pytest.raises(refused, match="PostgreSQL"):
         rendered_chart(replicas=2)
+
+
+@pytest.mark.parametrize("values", VARIANTS.values(), ids=VARIANTS.keys())
+def test_helm_renders_the_same(helm, rendered_chart, tmp_path, values):
+    (tmp_path / "values.yaml").write_text(yaml.safe_dump(values))
+
+    rendered = helm("template", "demo", str(CHART), "--values", str(tmp_path / "values.yaml"))
+
+    assert rendered.returncode == 0, rendered.stderr
+    documents = {one["kind"]: one for one in yaml.safe_load_all(rendered.stdout) if one}
+    assert documents == rendered_chart(**values)
+
+
+def test_helm_has_no_remarks(helm):
+    done = helm("lint", "--strict", str(CHART))
+
+    assert done.returncode == 0, done.stdout
+    assert "[ERROR]" not in done.stdout
+    assert "[WARNING]" not in done.stdout
+
+
+def test_helm_refuses_several_replicas_without_postgresql(helm):
+    done = helm("template", "demo", str(CHART), "--set", "replicas=2")
+
+    assert done.returncode != 0
+    assert "PostgreSQL" in done.stderr

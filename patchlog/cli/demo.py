@@ -189,13 +189,16 @@ class _Show:
         self._copies["the newest snapshot"] = set(map(as_quad, rdf.read("newest.jelly")))
 
     def _materialise(self) -> None:
-        _say("Spark keeps Delta tables in step: the history in `changes`, what is there now in `quads`.")
+        _say(
+            "Spark keeps Delta tables in step: the history in `changes`, what is there now in `quads`. "
+            "This takes most of a minute, as two JVMs have to start."
+        )
         if lacking := _lacking_for_spark():
             click.secho(f"This is left out: {lacking}", fg="yellow")
             return
         arguments = ["--source", self._url, "--log", _LOG, "--warehouse", "warehouse"]
-        self._spark("apply", *arguments, "--available-now")
-        click.echo(f'$ {_PYTHON} -c \'…\'    # spark.read.format("delta").load("warehouse/quads")')
+        self._apply(*arguments)
+        click.echo('$ python -c \'…\'    # spark.read.format("delta").load("warehouse/quads")')
         shown = subprocess.run(  # noqa: S603  our own program
             [sys.executable, *_SAFELY, "-c", _READ_TABLES],
             cwd=self._place,
@@ -227,15 +230,14 @@ class _Show:
         if outcome != DONE:
             raise click.exceptions.Exit(outcome)
 
-    def _spark(self, *words: str) -> None:
-        click.echo(f"$ {_PYTHON} -m spark {' '.join(words)}")
-        command = [sys.executable, *_SAFELY, "-m", "spark", *words]
+    def _apply(self, *words: str) -> None:
+        click.echo(f"$ patchlog apply {' '.join(words)}")
+        command = [sys.executable, *_SAFELY, "-m", "spark", "apply", *words]
         outcome = subprocess.run(command, cwd=self._place, env=_environment(), check=False)  # noqa: S603  our own
         if outcome.returncode != 0:
             raise click.exceptions.Exit(outcome.returncode)
 
 
-_PYTHON: Final = "python"
 _HOUSE: Final = Path(__file__).parents[2]
 # Without -P a folder `spark` where the user happens to be would be taken for ours.
 _SAFELY: Final = ("-P",)

@@ -15,6 +15,7 @@ from patchlog import errors
 
 __all__ = [
     "Context",
+    "accept",
     "answering",
     "batches_of",
     "check",
@@ -114,6 +115,11 @@ async def batches_of(frames: AsyncIterator[bytes]) -> AsyncIterator[list[bytes]]
             batch, size = [], 0
     if batch:
         yield batch
+
+
+async def accept(context: Context) -> None:
+    """Tell the caller that its subscription is good, before there is anything to send."""
+    await context.send_initial_metadata(())
 
 
 async def read_ahead(service: Service, frames: Iterator[list[bytes]]) -> AsyncIterator[bytes]:

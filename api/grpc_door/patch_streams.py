@@ -11,6 +11,7 @@ from google.protobuf.message import DecodeError
 
 from api.grpc_door.calls import (
     Context,
+    accept,
     batches_of,
     check,
     check_complete,
@@ -43,6 +44,7 @@ async def subscribe_patches(service: Service, request: bytes, context: Context) 
     await check(service, context, "read", asked.log)
     log = service.log(asked.log)
     head = await service.run(lambda: _checked(log, asked.after))
+    await accept(context)
     frames = _Frames()
     if asked.until:
         patches = await service.run(lambda: cut(log.read(asked.after, until=asked.until)))

@@ -15,7 +15,7 @@ from typing import Any, Final
 import grpc
 from google.protobuf.message import DecodeError
 
-from api.grpc_door.calls import Context, check, metadata_of, read_ahead, refuse, refuse_to_go_on
+from api.grpc_door.calls import Context, accept, check, metadata_of, read_ahead, refuse, refuse_to_go_on
 from api.grpc_door.growing import Deleted, GrowingStream, dataset_version
 from api.grpc_door.publishing import Publication, published
 from api.grpc_door.requested import stream_options
@@ -43,6 +43,7 @@ async def subscribe_rdf(service: Service, request: bytes, context: Context) -> A
     head = description.head
     if at is not None and at > head.version:
         refuse(grpc.StatusCode.NOT_FOUND, f"the log {name!r} has no version {at}; its head is {head.version}")
+    await accept(context)
     stream = GrowingStream(options)
     version = await service.run(partial(_snapshot_version, log, at, head.version))
     try:

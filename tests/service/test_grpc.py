@@ -237,10 +237,33 @@ def test_options_that_cannot_be_are_named(channel, log, requested, name):
     assert name in details
 
 
-def test_what_is_no_request_is_refused(channel):
-    call = channel.unary_stream(f"{RDF}/SubscribeRdf")
+@pytest.mark.parametrize("method", [f"{RDF}/SubscribeRdf", f"{PATCHES}/SubscribePatches"])
+@pytest.mark.parametrize("request_", [b"\xff\xff", b"\x0a\x02\xff\xfe"], ids=["no message", "no UTF-8"])
+def test_what_is_no_request_is_refused(channel, method, request_):
+    call = channel.unary_stream(method)
 
-    assert refusal(lambda: list(call(b"\xff\xff", timeout=10)))[0] == grpc.StatusCode.INVALID_ARGUMENT
+    assert refusal(lambda: list(call(request_, timeout=10)))[0] == grpc.StatusCode.INVALID_ARGUMENT
+
+
+def test_request_may_leave_out_its_options(channel, log):
+    call = channel.unary_stream(f"{RDF}/SubscribeRdf")
+    request = RdfStreamSubscribe(topic=f"{log}@0").SerializeToString()
+
+    [frame] = call(request, timeout=10)
+
+    assert (options_of(frame).physical_type, options_of(frame).version) == (QUADS, 2)
+
+
+@pytest.mark.parametrize("follow", [subscribe, patches_of])
+def test_subscription_to_a_log_where_nothing_happens_is_accepted_at_once(channel, log, follow):
+    call = follow(channel, log, timeout=10)
+
+    begun = time.monotonic()
+    call.initial_metadata()
+    took = time.monotonic() - begun
+    call.cancel()
+
+    assert took < 5
 
 
 # -- PublishRdf --

@@ -1,6 +1,6 @@
 """What it costs to bring `quads` up to date: our two commits beside the plain MERGE, in CPU seconds of the JVM.
 
-    python bench/spark_merge.py [--quads 1000000] [--operations 10000 100000] [--memory 4g]
+    python bench/spark_merge.py [--quads 1000000] [--operations 10000 100000] [--rounds 3] [--memory 4g]
 
 The operations are uniform over the table, half deletes of what is there and half adds of what is not. Each side has a
 table of its own, made from the same rows; the sides take turns, and the first turn of each is not counted.
@@ -22,7 +22,6 @@ from spark.session import opened_session
 from spark.tables import Tables
 
 GOAL = 4.0
-ROUNDS = 3
 QUAD = (
     "'' AS graph",
     "concat('<http://example.org/person/', lpad(id, 10, '0'), '>') AS subject",
@@ -36,14 +35,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="MERGE of uniform operations")
     parser.add_argument("--quads", type=int, default=1_000_000)
     parser.add_argument("--operations", type=int, nargs="+", default=[10_000, 100_000])
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--memory", default="4g")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, opened_session(memory=arguments.memory) as session:
         bench = MergeBench(session, Path(folder), arguments.quads)
-        print(f"\n# MERGE into {arguments.quads:,} quads, {ROUNDS} rounds, median\n")
+        print(f"\n# MERGE into {arguments.quads:,} quads, {arguments.rounds} rounds, median\n")
         print(f"{'operations':>12} {'plain: s':>10} {'CPU-s':>8} {'ours: s':>10} {'CPU-s':>8} {'CPU ratio':>10}")
         for operations in arguments.operations:
-            bench.ask(operations)
+            bench.ask(operations, arguments.rounds)
 
 
 class MergeBench:
@@ -64,9 +64,9 @@ class MergeBench:
         self.folder = folder
         rows.write.format("delta").option("delta.enableDeletionVectors", "true").save(str(folder / "plain"))
 
-    def ask(self, operations: int) -> None:
+    def ask(self, operations: int, count: int) -> None:
         rounds: list[tuple[tuple[float, float], tuple[float, float]]] = []
-        for _ in range(ROUNDS + 1):
+        for _ in range(count + 1):
             self.version += 1
             step = max(1, self.quads // (operations // 2))
             deletes = self.session.range(self.version % step, self.quads, step).limit(operations // 2)

@@ -127,7 +127,7 @@ class ApplyJob:
             may_die(self.session, "namespaces-committed")
         rows = self._rows(batch.ranges, "quads")
         may_die(self.session, "changes-read")
-        append_changes(self.session, self.tables.changes, rows, batch.versions)
+        append_changes(self.tables.changes, rows, batch.versions)
         may_die(self.session, "changes-committed")
         self.tell(Done("changes", batch.versions, batch.operations, time.monotonic() - begun, head))
         return batch.operations
@@ -151,6 +151,8 @@ class ApplyJob:
         merged = self._alone(lambda: merge_quads(self.session, self.tables, log.name))
         while merged is not None:
             self.tell(Done("quads", merged.versions, merged.operations, time.monotonic() - begun, head))
+            if merged.versions.until == self.tables.changes.number():
+                break
             begun = time.monotonic()
             merged = self._alone(lambda: merge_quads(self.session, self.tables, log.name))
         self._report(log)

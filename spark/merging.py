@@ -7,6 +7,8 @@ two commits, each with a join for which only the batch is sent around:
     2. what is added and not there is put in (a MERGE that only inserts, and reads nothing of the table but what came
        behind this batch's begin, which is there only if another job did the same work)
 
+Of a table so small that it is sent around itself, all is read for the second.
+
 Both numbers of a batch are told apart from all others (`spark.tables`). A job that dies in between leaves a table of
 which nobody says that it stands for a version, and the next one does the same batch again.
 """
@@ -22,14 +24,25 @@ from pyspark.sql import functions as F  # noqa: N812  as everybody has it
 from spark.faults import may_die
 from spark.origin import Range
 from spark.reduction import IS_AGAIN, QUAD, added_again, last_quads
-from spark.tables import LogTable, Tables, settings
+from spark.tables import LogTable, Tables
 
-__all__ = ["Merged", "append_changes", "merge_namespaces", "merge_quads"]
+__all__ = ["SMALL_BYTES", "Merged", "append_changes", "merge_namespaces", "merge_quads"]
 
 _BROADCAST_ROWS: Final = 500_000
 """Batches up to this size are sent to all executors whole."""
 
-_SAME_QUAD: Final = " AND ".join(f"quads.{name} = batch.{name}" for name in QUAD)
+SMALL_BYTES: Final = 8 << 20
+"""Tables up to this size are sent to all executors whole, and so are looked through by one join instead of two."""
+
+_HASHES: Final = "xxhash64({0}.graph, {0}.subject, {0}.predicate, {0}.object)"
+# A join on one number costs less than one on four strings. Spark joins on all that is said to be equal, so of the
+# strings, which are looked at where the hashes are equal, it is said that none is the greater.
+_SAME_QUAD: Final = " AND ".join(
+    [
+        f"{_HASHES.format('quads')} = {_HASHES.format('batch')}",
+        *(f"quads.{name} <= batch.{name} AND quads.{name} >= batch.{name}" for name in QUAD),
+    ]
+)
 _IS_OUT: Final = "NOT is_added OR deleted IS NOT NULL"
 
 
@@ -83,7 +96,8 @@ def _commit(session: SparkSession, tables: Tables, batch: _Batch, whole: Range, 
     first, last = 2 * whole.until, 2 * whole.until + 1
     says = {"log": log_name, "from": whole.after, "to": whole.until}
     quads = tables.quads
-    is_new = quads.files() == 0
+    size = quads.bytes()
+    is_new, is_small = size == 0, size <= SMALL_BYTES
     if batch.outs and not is_new:
         may_die(session, "deletes-ready")
         with quads.transaction(first if batch.adds else last, says=None if batch.adds else says):
@@ -92,14 +106,14 @@ def _commit(session: SparkSession, tables: Tables, batch: _Batch, whole: Range, 
         if not batch.adds:
             return
     fresh = batch.rows("is_added", batch.adds)
-    if not is_new:
+    if not is_small:
         # What this batch has deleted is not there any more.
         kept = fresh.where("deleted IS NULL")
         there = quads.read().alias("quads").join(kept.alias("batch"), F.expr(_SAME_QUAD)).select("batch.*")
         fresh = fresh.join(F.broadcast(there) if batch.adds <= _BROADCAST_ROWS else there, [*QUAD], "left_anti")
     may_die(session, "adds-ready")
     with quads.transaction(last, says=says):
-        _put_in(quads, fresh.select(*QUAD, "since"), whole.after)
+        _put_in(quads, fresh.select(*QUAD, "since"), None if is_small else whole.after)
     may_die(session, "quads-committed")
 
 
@@ -108,20 +122,17 @@ def _take_out(quads: LogTable, outs: DataFrame) -> None:
     merge.whenMatchedDelete().execute()
 
 
-def _put_in(quads: LogTable, fresh: DataFrame, after: int) -> None:
-    _insert(quads, fresh, "quads", f"quads.since > {after} AND {_SAME_QUAD}")
+def _put_in(quads: LogTable, fresh: DataFrame, after: int | None) -> None:
+    is_recent = "" if after is None else f"quads.since > {after} AND "
+    _insert(quads, fresh, "quads", is_recent + _SAME_QUAD)
 
 
-def append_changes(session: SparkSession, changes: LogTable, rows: DataFrame, whole: Range) -> None:
+def append_changes(changes: LogTable, rows: DataFrame, whole: Range) -> None:
     """Append a batch of operations, but those that another job has appended since this one looked."""
     condition = (
         f"changes.version > {whole.after} AND changes.version = batch.version AND changes.position = batch.position"
     )
-    # What is read from a log is the same each time, so that Delta need not keep a copy of it.
-    with (
-        changes.transaction(whole.until),
-        settings(session, {"spark.databricks.delta.merge.materializeSource": "none"}),
-    ):
+    with changes.transaction(whole.until, is_from_log=True):
         _insert(changes, rows, "changes", condition)
 
 
@@ -134,7 +145,7 @@ def merge_namespaces(namespaces: LogTable, batch: DataFrame, until: int) -> None
     merge = namespaces.delta.alias("namespaces").merge(
         batch.alias("batch"), "namespaces.graph = batch.graph AND namespaces.name = batch.name"
     )
-    with namespaces.transaction(until):
+    with namespaces.transaction(until, is_from_log=True):
         (
             merge.whenMatchedDelete("batch.iri IS NULL")
             .whenMatchedUpdate(

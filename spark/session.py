@@ -28,6 +28,8 @@ _SETTINGS: Final = {
     "spark.ui.showConsoleProgress": "false",
     # Delta's default of 50 is for tables of millions of files.
     "spark.databricks.delta.snapshotPartitions": "2",
+    # Nobody sees the plans, which Spark writes down for its pages.
+    "spark.sql.ui.explainMode": "simple",
 }
 
 
@@ -76,6 +78,9 @@ def _local_settings(memory: str) -> dict[str, str]:
         return {}
     return {
         "spark.driver.memory": memory,
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}",
+        # Spark's classes fill more than 160 MB, and the JVM collects all of its garbage at each step on the way there.
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING.as_uri()} -XX:MetaspaceSize=256m",
         "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1)),
+        # VACUUM lists a folder in as many tasks, of which Spark's default are ten thousand.
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(2 * (os.cpu_count() or 1)),
     }

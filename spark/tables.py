@@ -18,6 +18,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -35,6 +36,7 @@ LOG_PROPERTY: Final = "patchlog.log"
 _FORMAT_PROPERTY: Final = "patchlog.format"
 _FORMAT: Final = "1"
 _SCHEMA: Final = "schema:"
+_NO_COPY_OF_SOURCE: Final = {"spark.databricks.delta.merge.materializeSource": "none"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,7 @@ class Table:
     columns: str
     cluster_by: str
     has_change_feed: bool
+    has_deletion_vectors: bool
 
 
 CHANGES: Final = Table(
@@ -54,6 +57,7 @@ CHANGES: Final = Table(
     "time TIMESTAMP NOT NULL",
     "version",
     has_change_feed=False,
+    has_deletion_vectors=False,
 )
 QUADS: Final = Table(
     "quads",
@@ -61,12 +65,15 @@ QUADS: Final = Table(
     "since BIGINT NOT NULL",
     "subject",
     has_change_feed=True,
+    has_deletion_vectors=True,
 )
 NAMESPACES: Final = Table(
     "namespaces",
     "graph STRING NOT NULL, name STRING NOT NULL, iri STRING NOT NULL, since BIGINT NOT NULL",
     "name",
     has_change_feed=True,
+    # All of it is rewritten at less cost than a deletion vector is made.
+    has_deletion_vectors=False,
 )
 
 
@@ -150,17 +157,37 @@ class LogTable:
 
     def number(self) -> int:
         """The number of the last commit of this log, -1 before the first."""
-        found = self._snapshot().transactions().get(self._application)
-        return int(found.get()) if found.isDefined() else -1
+        snapshot = self._snapshot()
+        checksum = snapshot.checksumOpt()
+        if checksum.isDefined() and (noted := checksum.get().setTransactions()).isDefined():
+            # A commit notes them beside it; otherwise Delta has to reckon all of its log up, which takes three jobs.
+            all_ = noted.get()
+            found = [one for one in map(all_.apply, range(all_.size())) if one.appId() == self._application]
+            return int(found[0].version()) if found else -1
+        of_application = snapshot.transactions().get(self._application)
+        return int(of_application.get()) if of_application.isDefined() else -1
 
     def files(self) -> int:
         """How many files the table has."""
-        return int(self._snapshot().numOfFiles())
+        snapshot = self._snapshot()
+        checksum = snapshot.checksumOpt()
+        return int(checksum.get().numFiles() if checksum.isDefined() else snapshot.numOfFiles())
+
+    def bytes(self) -> int:
+        """How large its files are."""
+        return int(self._snapshot().sizeInBytes())
 
     @contextmanager
-    def transaction(self, number: int, *, says: dict[str, Any] | None = None) -> Iterator[None]:
-        """Make what is committed inside the commit of that number; `says` stands in the history of the table."""
+    def transaction(
+        self, number: int, *, says: dict[str, Any] | None = None, is_from_log: bool = False
+    ) -> Iterator[None]:
+        """Make what is committed inside the commit of that number; `says` stands in the history of the table.
+
+        What comes from a log is the same however often it is read, so that Delta need not keep a copy of it.
+        """
         values = {f"{_TXN}AppId": self._application, f"{_TXN}Version": str(number)}
+        if is_from_log:
+            values |= _NO_COPY_OF_SOURCE
         if says is not None:
             values[_USER_METADATA] = json.dumps(says)
         with settings(self._session, values):
@@ -172,14 +199,20 @@ class LogTable:
         return [(row.version, json.loads(row.userMetadata)) for row in rows if row.userMetadata.startswith('{"log"')]
 
     def _snapshot(self) -> Any:
-        jvm: Any = self._session.sparkContext._jvm  # noqa: SLF001  Delta shows transactions to the JVM only
+        nothing = self._jvm.scala.Option.empty()
+        return self._delta_log.update(False, nothing, nothing)
+
+    @cached_property
+    def _delta_log(self) -> Any:
         place: Any = self._warehouse.path(self.table.name)
         if self._warehouse.schema:
-            schema = jvm.scala.Option.apply(self._warehouse.schema)
-            place = jvm.org.apache.spark.sql.catalyst.TableIdentifier(self.table.name, schema)
-        log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(self._session._jsparkSession, place)  # noqa: SLF001
-        nothing = jvm.scala.Option.empty()
-        return log.update(False, nothing, nothing)
+            schema = self._jvm.scala.Option.apply(self._warehouse.schema)
+            place = self._jvm.org.apache.spark.sql.catalyst.TableIdentifier(self.table.name, schema)
+        return self._jvm.org.apache.spark.sql.delta.DeltaLog.forTable(self._session._jsparkSession, place)  # noqa: SLF001
+
+    @property
+    def _jvm(self) -> Any:
+        return self._session.sparkContext._jvm  # noqa: SLF001  Delta shows transactions to the JVM only
 
 
 class Tables:
@@ -197,9 +230,10 @@ class Tables:
         """Make the tables that are not there. Raises UsageError where they are of another log."""
         for table in self._all:
             if not table.properties():
+                has_vectors = deletion_vectors and table.table.has_deletion_vectors
                 table.create(
                     {
-                        "delta.enableDeletionVectors": str(deletion_vectors).lower(),
+                        "delta.enableDeletionVectors": str(has_vectors).lower(),
                         "delta.enableChangeDataFeed": str(table.table.has_change_feed).lower(),
                         LOG_PROPERTY: self._log_id,
                         _FORMAT_PROPERTY: _FORMAT,

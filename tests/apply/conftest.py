@@ -35,7 +35,7 @@ HOUSE = Path(__file__).parents[2]
 SMALL = {
     # The cache of code is 48 MB with one compiler only, and Spark does not fit in.
     "spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC "
-    "-XX:MetaspaceSize=256m -Xms1g -Xmn400m",
+    "-Xms1g -Xmn400m",
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
@@ -259,6 +259,12 @@ def apply(session, warehouse):
         return tables
 
     return apply_once
+
+
+@pytest.fixture
+def quick():
+    """Options that make a command's session as that of the tests."""
+    return [word for name, value in SMALL.items() for word in ("--conf", f"{name}={value}")] + ["--memory", "1g"]
 
 
 @pytest.fixture

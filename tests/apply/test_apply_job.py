@@ -11,8 +11,15 @@ from spark.tables import Tables
 Q = ("<http://example.org/s>", "<http://example.org/p>", '"o"', "")
 
 
-def test_random_history_in_batches_of_any_size_is_the_plain_set(history, apply, warehouse):
-    for patches, size in ((20, 7), (1, 1), (30, 100)):
+@pytest.fixture
+def large(monkeypatch):
+    """Have tables merged into as large ones are: `large(True)`."""
+    return lambda is_large: monkeypatch.setattr("spark.merging.SMALL_BYTES", 0 if is_large else 8 << 20)
+
+
+def test_random_history_in_batches_of_any_size_is_the_plain_set(history, apply, warehouse, large):
+    for patches, size, is_large in ((20, 11, False), (1, 1, False), (30, 100, True)):
+        large(is_large)
         history.grow(patches)
         apply(history, versions_per_batch=size)
         warehouse.check(history.model)
@@ -32,7 +39,9 @@ def test_quad_that_is_flipped_a_hundred_times_in_a_batch_has_the_last_word(histo
     assert warehouse.quads()[Q] == 201
 
 
-def test_add_of_a_quad_that_is_there_keeps_its_since(history, apply, warehouse):
+@pytest.mark.parametrize("is_large", [False, True])
+def test_add_of_a_quad_that_is_there_keeps_its_since(history, apply, warehouse, large, is_large):
+    large(is_large)
     history.append([Add(*Q)])
     apply(history)
 
@@ -61,16 +70,18 @@ class Died(BaseException):
     """What a crash looks like from inside this process."""
 
 
-def test_job_that_died_anywhere_is_taken_up_where_the_tables_are(history, apply, warehouse, monkeypatch):
+def test_job_that_died_anywhere_is_taken_up_where_the_tables_are(history, apply, warehouse, monkeypatch, large):
     history.append([Add(*Q), NamespaceAdd("ex", "<http://example.org/1#>", "")])
     apply(history)
 
     for number, point in enumerate(faults.POINTS[2:]):
-        history.append([Delete(*Q), NamespaceAdd("ex", f"<http://example.org/{number}#>", "")])
+        is_of_namespaces = number % 4 == 1
+        history.append([Delete(*Q), *[NamespaceAdd("ex", f"<http://example.org/{number}#>", "")] * is_of_namespaces])
         history.append([Add(*Q), Add("<a:s>", "<a:p>", f'"{number}"', "")])
         die_at(point, monkeypatch)
+        large(number % 2)
         with pytest.raises(Died):
-            apply(history, versions_per_batch=1 + number % 3)
+            apply(history, versions_per_batch=2 + number % 3)
     monkeypatch.undo()
     apply(history)
 
@@ -87,8 +98,9 @@ def die_at(point, monkeypatch):
         monkeypatch.setattr(f"{module}.may_die", die)
 
 
-def test_two_jobs_at_once_do_each_patch_once(history, apply, warehouse, session, monkeypatch):
+def test_two_jobs_at_once_do_each_patch_once(history, apply, warehouse, session, monkeypatch, large):
     """The second works in the middle of each step of the first, as far as the log is then, which is further."""
+    large(True)
     history.append([Add(*Q)])
     apply(history)
     history.append([Delete(*Q)])

@@ -10,12 +10,11 @@ from spark import faults
 Q = ("<http://example.org/s>", "<http://example.org/p>", '"o"', "")
 # Each takes two starts of a JVM. The same points are tried by exceptions in one session in test_apply_job.py.
 POINTS = faults.POINTS if os.environ.get("PATCHLOG_SPARK_ALL_DEATHS") else ("changes-committed", "deletes-committed")
-QUICK = ("--conf", "spark.sql.codegen.wholeStage=false", "--conf", "spark.sql.shuffle.partitions=1", "--memory", "1g")
 
 
 @pytest.mark.slow
-def test_killed_driver_and_jvm_leave_nothing_undone_or_done_twice(history, warehouse, apply, command):
-    arguments = ["apply", "--source", history.url, "--log", history.name, "--warehouse", warehouse.folder, *QUICK]
+def test_killed_driver_and_jvm_leave_nothing_undone_or_done_twice(history, warehouse, apply, command, quick):
+    arguments = ["apply", "--source", history.url, "--log", history.name, "--warehouse", warehouse.folder, *quick]
     history.append([Add(*Q), NamespaceAdd("ex", "<http://example.org/1#>", "")])
     apply(history)
 

@@ -545,3 +545,49 @@ def test_port_of_its_own_has_the_api_at_its_root(start):
         assert client.get("/").json().keys() == {"value"}
         assert delta.asked("describe_log", datasource=id)["max_version"] == 1
     assert service.client.get(f"/logs/{name}").json()["head"]["version"] == 1
+
+
+def test_keys_are_those_of_the_service(start, tmp_path):
+    from api.keys import create_key
+    from patchlog.log.database import Database
+    from patchlog.log.migration import migrate
+
+    url = f"sqlite:///{tmp_path}/keys.db"
+    database = Database(url)
+    migrate(database)
+    keys = {
+        name: create_key(database, [scope], name=name)[1]
+        for name, scope in {"reader": "log:people:read", "writer": "log:people:append", "admin": "log:*:admin"}.items()
+    }
+    database.close()
+    service = start(url, keys="required")
+
+    def as_(name):
+        service.client.headers["Authorization"] = f"Bearer {keys[name]}" if name in keys else ""
+        return Delta(service.client)
+
+    people = as_("admin").asked("create_datasource", name="people")["id"]
+    others = as_("admin").asked("create_datasource", name="others")["id"]
+    first = new_id()
+
+    assert as_("nobody").call("list_datasource").status_code == 401
+    assert as_("nobody").append("people", patch(first)).status_code == 401
+    assert as_("reader").append("people", patch(first)).status_code == 403
+    assert as_("writer").append("people", patch(first)).status_code == 200
+    assert as_("writer").append("others", patch(first)).status_code == 403
+    assert as_("reader").asked("list_datasource")["array"] == [people]
+    assert [log["name"] for log in as_("reader").asked("list_log_info")["array"]] == ["people"]
+    assert service.client.get(f"{BASE}/people/1").status_code == 200
+    assert service.client.get(f"{BASE}/others/1").status_code == 403
+    for operation, name in (
+        ("describe_log", "reader"),
+        ("lock", "reader"),
+        ("remove_datasource", "writer"),
+    ):
+        assert as_(name).call(operation, datasource=others).status_code == 403
+    assert as_("reader").call("lock", datasource=people).status_code == 403
+    assert as_("writer").call("lock", datasource=people).status_code == 200
+    for operation in ("remove_datasource", "copy_datasource", "rename_datasource"):
+        assert as_("writer").call(operation, datasource=people, src="people", dst="mine").status_code == 403
+    assert as_("writer").call("create_datasource", name="mine").status_code == 403
+    assert as_("nobody").client.get(f"{BASE}/$/ping").status_code == 200

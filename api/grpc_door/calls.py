@@ -103,13 +103,22 @@ async def check(service: Service, context: Context, right: Right, log: str) -> N
     await service.access.check(metadata_of(context, "authorization") or "", right, log)
 
 
-async def batches_of(frames: AsyncIterator[bytes]) -> AsyncIterator[list[bytes]]:
-    """Frames as they come, some together: it takes longer to go to a thread with a frame than to read it there."""
+async def batches_of(service: Service, frames: AsyncIterator[bytes]) -> AsyncIterator[list[bytes]]:
+    """Frames as they come, some together: it takes longer to go to a thread with a frame than to read it there.
+
+    Raises Refused where they are more than an upload may be.
+    """
     batch: list[bytes] = []
-    size = 0
+    size = total = 0
     async for frame in frames:
         batch.append(frame)
         size += len(frame)
+        total += len(frame)
+        if total > service.settings.max_body_bytes:
+            refuse(
+                grpc.StatusCode.RESOURCE_EXHAUSTED,
+                f"the stream has more than {service.settings.max_body_bytes:,} bytes: publish it in parts",
+            )
         if size >= _BATCH_BYTES:
             yield batch
             batch, size = [], 0

@@ -69,7 +69,7 @@ async def publish_patches(service: Service, frames: AsyncIterator[bytes], contex
     expected = _expected_head(metadata_of(context, "if-match"))
     upload = await service.run(service.log(name).stage)
     try:
-        async for some in batches_of(frames):
+        async for some in batches_of(service, frames):
             await service.run(partial(upload.write, b"".join(varint(len(frame)) + frame for frame in some)))
         await check_complete(context)
         appended = await service.run(lambda: upload.append(expected))

@@ -19,6 +19,7 @@ from patchlog.codec.fields import varint
 from patchlog.engine import Converter, RdfDecoder
 from patchlog.log.contract import Upload
 from patchlog.log.records import Appended, check_log_name
+from patchlog.log.upload import DEFAULT_LIMITS
 
 __all__ = ["Publication", "published"]
 
@@ -65,7 +66,7 @@ async def published(service: Service, publication: Publication, context: Context
     taking = _Taking(upload, is_grouped=publication.is_grouped)
     try:
         await service.run(lambda: taking.take([publication.first]))
-        async for frames in batches_of(publication.rest):
+        async for frames in batches_of(service, publication.rest):
             await service.run(partial(taking.take, frames))
         await check_complete(context)
         return await service.run(taking.append)
@@ -80,7 +81,9 @@ class _Taking:
     def __init__(self, upload: Upload, *, is_grouped: bool) -> None:
         self._upload = upload
         self._is_grouped = is_grouped
-        self._converter = Converter("jelly", "rdf-patch", delimited=True, namespace_declarations=True)
+        self._converter = Converter(
+            "jelly", "rdf-patch", limits=DEFAULT_LIMITS, delimited=True, namespace_declarations=True
+        )
         if not is_grouped:
             upload.write(_BEGIN)
 

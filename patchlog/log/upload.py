@@ -14,7 +14,7 @@ from patchlog.log.contract import PatchFormat, Upload
 from patchlog.log.records import ANY_HEAD, Appended, ExpectedHead
 from patchlog.log.staging import Spool, Staging
 
-__all__ = ["LocalUpload", "append_all"]
+__all__ = ["DEFAULT_LIMITS", "LocalUpload", "append_all"]
 
 DEFAULT_LIMITS: Final = Limits(max_frame_bytes=16 << 20, max_rows_per_frame=1 << 18, max_decoded_frame_bytes=64 << 20)
 """A frame is decoded as a whole, so this is what bounds the memory of an upload."""

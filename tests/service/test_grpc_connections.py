@@ -39,12 +39,13 @@ from tests.service.grpc_calls import (
 HOUSE = Path(__file__).parents[2]
 MEGABYTE = 1 << 20
 MOST_MESSAGE_BYTES = 16 << 20
+LIMITS = {"max_body_bytes": 24 * MEGABYTE}
 
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory):
     folder = tmp_path_factory.mktemp("grpc")
-    one = ServiceProcess(folder, "sqlite:///log.db", grpc_port=0, heartbeat_seconds=0.5, send_seconds=1)
+    one = ServiceProcess(folder, "sqlite:///log.db", grpc_port=0, heartbeat_seconds=0.5, send_seconds=1, **LIMITS)
     one.grpc = grpc_address(one)
     yield one
     one.end()
@@ -234,6 +235,15 @@ def test_message_over_the_limit_is_refused(service, channel, log):
     code, _ = refusal(lambda: publish(channel, [large.SerializeToString()], (("topic", log),)))
 
     assert code == grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert service.client.get(f"/logs/{log}").json()["head"]["version"] == 0
+
+
+def test_stream_over_the_limit_of_uploads_is_refused_and_leaves_nothing(service, channel, log):
+    texts = [[f'"{str(number) * (4 * MEGABYTE)}"'] for number in range(8)]
+
+    code, details = refusal(lambda: publish(channel, frames_of(texts), (("topic", log),)))
+
+    assert (code, "25,165,824 bytes" in details) == (grpc.StatusCode.RESOURCE_EXHAUSTED, True), details
     assert service.client.get(f"/logs/{log}").json()["head"]["version"] == 0
 
 

@@ -35,8 +35,8 @@ class Delivery(Protocol):
     def waiting(self) -> list[QueuedPatch]:
         """The patches that wait."""
 
-    def content(self, patch: QueuedPatch) -> bytes:
-        """The text of a patch that waits."""
+    def content(self, patch: QueuedPatch) -> bytes | None:
+        """The text of a patch that waits; None where it has been delivered meanwhile."""
 
     def deliver(self, head: PatchId | None) -> None:
         """Send what waits, now or when the log can be reached, on this head: it was built on another one."""
@@ -65,9 +65,10 @@ class DirectDelivery:
         """None do."""
         return []
 
-    def content(self, patch: QueuedPatch) -> bytes:
+    def content(self, patch: QueuedPatch) -> bytes | None:
         """None wait."""
-        raise KeyError(patch.id)
+        del patch
+        return None
 
     def deliver(self, head: PatchId | None) -> None:
         """There is nothing to deliver."""
@@ -127,12 +128,9 @@ class OutboxDelivery:
         """The patches of this log that wait."""
         return self._outbox.waiting(self._key)
 
-    def content(self, patch: QueuedPatch) -> bytes:
-        """The text of a patch that waits. Raises KeyError where it has been delivered."""
-        content = self._outbox.content(patch.id)
-        if content is None:
-            raise KeyError(patch.id)
-        return content
+    def content(self, patch: QueuedPatch) -> bytes | None:
+        """The text of a patch that waits; None where it has been delivered meanwhile."""
+        return self._outbox.content(patch.id)
 
     def deliver(self, head: PatchId | None) -> None:
         """Send what waits."""

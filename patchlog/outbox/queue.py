@@ -72,6 +72,7 @@ class Outbox:
         self._lock = threading.Lock()
         with _translated(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.path.touch(mode=0o600)  # what waits is the user's own; the files that SQLite puts beside it follow
             self._connection = sqlite3.connect(
                 self.path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
             )

@@ -71,9 +71,11 @@ class Replica:
 
     def missed(self) -> Missed:
         """Read what the store does not have yet."""
-        # First what waits: what is delivered meanwhile is then seen twice, and not missed.
-        waiting = {patch.id: self._delivery.content(patch) for patch in self._delivery.waiting()}
-        self._own |= waiting.keys()
+        # First what waits: what is delivered meanwhile is in the log when that is read.
+        queued = self._delivery.waiting()
+        self._own |= {patch.id for patch in queued}
+        texts = ((patch.id, self._delivery.content(patch)) for patch in queued)
+        waiting = {id: text for id, text in texts if text is not None}
         head = self._log.head()
         net, foreign, own = _Running(), _Running(), _Running()
         after = self.position

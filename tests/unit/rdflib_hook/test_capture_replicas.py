@@ -1,15 +1,17 @@
 """Several datasets on one log: conflicts, and how the datasets come together."""
 
+import itertools
 import random
+import time
 
 import pytest
 from rdflib import Dataset, Literal, URIRef
 
-from patchlog import capture, patch, transaction
+from patchlog import capture, follow, patch, transaction
 from patchlog.errors import ConflictError, HeadMismatch, StorageError
 from patchlog.log.memory import MemoryLogStore
 from patchlog.model import Add, NamespaceAdd
-from patchlog.outbox import Outbox
+from patchlog.outbox import Outbox, delivery
 from patchlog.rdflib_hook.capture import connection
 from patchlog.rdflib_hook.terms import TermFormatter
 
@@ -407,43 +409,84 @@ class BreakingLog(UnreliableLog):
         return call
 
 
+@pytest.fixture
+def impatient_outboxes(tmp_path, monkeypatch):
+    """An outbox for each dataset, tried again all the time."""
+    numbers = itertools.count()
+    monkeypatch.setattr(connection, "_outbox", lambda *_: Outbox(tmp_path / f"{next(numbers)}.db"))
+    monkeypatch.setattr(delivery, "_FIRST_PAUSE_SECONDS", 0.003)
+    monkeypatch.setattr(delivery, "_LONGEST_PAUSE_SECONDS", 0.02)
+
+
+class Writers:
+    """Three datasets on a log that breaks, and what was acknowledged to them."""
+
+    def __init__(self, seed, policy, *, share_subjects=True):
+        self.chance = random.Random(seed)
+        logs = MemoryLogStore()
+        self.log = BreakingLog(logs.log(logs.create("log").name), self.chance)
+        self.log.breaks = False
+        self.replicas = [Dataset(store=capture(log=self.log, conflicts=policy)) for _ in range(3)]
+        self.log.breaks = True
+        self.acknowledged = set()
+        self._share_subjects = share_subjects
+
+    def write(self, number):
+        which = self.chance.randrange(len(self.replicas))
+        one, done = self.replicas[which], Literal(number)
+        prefix = f"{EX}s" if self._share_subjects else f"{EX}s{which}-"
+        one.add((URIRef(f"{prefix}{self.chance.randrange(4)}"), P, Literal(self.chance.randrange(4))))
+        one.remove((URIRef(f"{prefix}{self.chance.randrange(4)}"), P, None))
+        one.add((A, Q, done))
+        uncommitted = set(one.objects(A, Q))
+        try:
+            self.chance.choice([one.commit, one.commit, one.store.pull, one.rollback])()
+        except ConflictError:
+            self.log.breaks = False
+            one.rollback()
+            self.log.breaks = True
+        except StorageError:
+            pass
+        if not one.store.has_changes:
+            self.acknowledged |= uncommitted & set(one.objects(A, Q))
+
+    def check(self):
+        self.log.breaks = False
+        for _ in range(2):  # the second time they get what the others have had in their outboxes
+            for one in self.replicas:
+                one.rollback()
+                one.store.pull()
+        rows = (row for logged in self.log.read() for row in patch.read(b"".join(logged.chunks)))
+        added = [row.object for row in rows if is_done(row)]
+        dataset = Dataset()
+        follow(self.log, into=dataset)
+        assert all(contents(one) == contents(dataset) for one in self.replicas)
+        assert len(added) == len(set(added))
+        assert {TermFormatter().term(done) for done in self.acknowledged} <= set(added)
+        for one in self.replicas:
+            one.close()
+
+
 @pytest.mark.parametrize("policy", ["rebase", "last-writer-wins"])
 @pytest.mark.parametrize("first", range(0, 40, 10))
 def test_replicas_converge_over_a_network_that_breaks(policy, first):
     for seed in range(first, first + 10):
-        chance = random.Random(seed)
-        logs = MemoryLogStore()
-        log = BreakingLog(logs.log(logs.create("log").name), chance)
-        log.breaks = False
-        replicas = [Dataset(store=capture(log=log, conflicts=policy)) for _ in range(3)]
-        log.breaks = True
-        acknowledged = set()
+        writers = Writers(seed, policy)
         for number in range(60):
-            one, done = chance.choice(replicas), Literal(number)
-            one.add((URIRef(f"{EX}s{chance.randrange(4)}"), P, Literal(chance.randrange(4))))
-            one.remove((URIRef(f"{EX}s{chance.randrange(4)}"), P, None))
-            one.add((A, Q, done))
-            uncommitted = set(one.objects(A, Q))
-            try:
-                chance.choice([one.commit, one.commit, one.store.pull, one.rollback])()
-            except ConflictError:
-                log.breaks = False
-                one.rollback()
-                log.breaks = True
-            except StorageError:
-                pass
-            if not one.store.has_changes:
-                acknowledged |= uncommitted & set(one.objects(A, Q))
+            writers.write(number)
+        writers.check()
 
-        log.breaks = False
-        for one in replicas:
-            one.rollback()
-            one.store.pull()
-        added = [row.object for logged in log.read() for row in patch.read(b"".join(logged.chunks)) if is_done(row)]
-        first_contents, *others = map(contents, [*replicas, Dataset(store=capture(log=log))])
-        assert all(other == first_contents for other in others)
-        assert len(added) == len(set(added))
-        assert {TermFormatter().term(done) for done in acknowledged} <= set(added)
+
+@pytest.mark.parametrize("policy", ["rebase", "last-writer-wins"])
+@pytest.mark.parametrize("first", range(0, 8, 4))
+@pytest.mark.usefixtures("impatient_outboxes")
+def test_replicas_with_outboxes_converge_over_a_network_that_breaks(policy, first):
+    for seed in range(first, first + 4):
+        writers = Writers(seed, policy, share_subjects=policy != "rebase")  # who waits is not asked about conflicts
+        for number in range(40):
+            writers.write(number)
+            time.sleep(writers.chance.choice((0, 0, 0.005)))
+        writers.check()
 
 
 def is_done(row):

@@ -321,3 +321,12 @@ def test_command_delivers_on_top_of_others_where_it_is_told_to(start, captured, 
 
     assert "1 patch delivered" in capsys.readouterr().out
     assert numbers(back) == ([1, 1], [1, 7])
+
+
+def test_outbox_is_for_the_eyes_of_its_user_alone(tmp_path):
+    outbox = Outbox(tmp_path / "outbox.db")
+
+    others_may = [file.name for file in tmp_path.iterdir() if file.stat().st_mode & 0o077]
+
+    outbox.close()
+    assert others_may == []

@@ -154,7 +154,7 @@ def requirements(*groups: str) -> list[Requirement]:
     [
         ("requirements.lock", [Requirement(entry) for entry in PYPROJECT["project"]["dependencies"]]),
         ("requirements.lock", requirements("build")),
-        ("requirements-dev.lock", requirements("build", "check", "test", "dev")),
+        ("requirements-dev.lock", requirements("build", "check", "docs", "test", "dev")),
     ],
     ids=["dependencies", "build", "dev"],
 )

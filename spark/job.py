@@ -14,7 +14,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
-from delta.exceptions import DeltaConcurrentModificationException
+from delta.exceptions import (
+    ConcurrentAppendException,
+    ConcurrentDeleteDeleteException,
+    ConcurrentDeleteReadException,
+    ConcurrentTransactionException,
+    ConcurrentWriteException,
+    DeltaConcurrentModificationException,
+    MetadataChangedException,
+    ProtocolChangedException,
+)
 from pyspark.sql import DataFrame, SparkSession
 
 from patchlog.errors import PatchLogError, PositionGone, StorageError
@@ -26,9 +35,21 @@ from spark.reduction import last_namespaces
 from spark.restarting import append_restart, changes_to, namespaces_at
 from spark.tables import Tables
 
-__all__ = ["ApplyJob", "Done", "Sizes"]
+__all__ = ["CONFLICTS", "ApplyJob", "Done", "Sizes"]
 
 Result = TypeVar("Result")
+
+CONFLICTS: Final = (
+    DeltaConcurrentModificationException,  # which, in Python, is above none of the others
+    ConcurrentAppendException,
+    ConcurrentDeleteDeleteException,
+    ConcurrentDeleteReadException,
+    ConcurrentTransactionException,
+    ConcurrentWriteException,
+    MetadataChangedException,
+    ProtocolChangedException,
+)
+"""What Delta raises where another has changed a table meanwhile."""
 
 _TRIES: Final = 10
 _WAIT_SECONDS: Final = 30.0
@@ -177,11 +198,11 @@ class ApplyJob:
         return self.session.read.format("patchlog").options(**self.origin.options() | options).load()
 
     def _alone(self, step: Callable[[], Result]) -> Result:
-        """Take a step; where another job was quicker, look again and take the step that is left."""
+        """Take a step; where another job was quicker, or compaction, look again and take the step that is left."""
         for tried in range(_TRIES):
             try:
                 return step()
-            except DeltaConcurrentModificationException:
+            except CONFLICTS:
                 time.sleep(random.uniform(0.1, 0.5) * (tried + 1))  # noqa: S311  so that two jobs do not go in step
         raise StorageError("other jobs are at work on these tables all the time", is_transient=True)
 

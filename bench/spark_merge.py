@@ -1,9 +1,10 @@
-"""What it costs to bring `quads` up to date: our two commits beside the plain MERGE, in CPU seconds of the JVM.
+"""What it costs to bring `quads` up to date: our two commits beside the plain MERGE and deltalake's, in CPU seconds.
 
     python bench/spark_merge.py [--quads 1000000] [--operations 10000 100000] [--rounds 3] [--memory 4g]
 
 The operations are uniform over the table, half deletes of what is there and half adds of what is not. Each side has a
-table of its own, made from the same rows; the sides take turns, and the first turn of each is not counted.
+table of its own, made from the same rows; the sides take turns, and the first turn of each is not counted. CPU seconds
+are those of the JVM for Spark, and of this process for deltalake, which is handed the batch as an Arrow table.
 """
 
 from __future__ import annotations
@@ -12,8 +13,11 @@ import argparse
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
+import deltalake
+import pyarrow as pa
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
@@ -41,13 +45,14 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, opened_session(memory=arguments.memory) as session:
         bench = MergeBench(session, Path(folder), arguments.quads)
         print(f"\n# MERGE into {arguments.quads:,} quads, {arguments.rounds} rounds, median\n")
-        print(f"{'operations':>12} {'plain: s':>10} {'CPU-s':>8} {'ours: s':>10} {'CPU-s':>8} {'CPU ratio':>10}")
+        sides = "".join(f" {f'{side}: s':>14} {'CPU-s':>8}" for side in ("plain", "deltalake", "ours"))
+        print(f"{'operations':>12}{sides} {'plain/ours':>11}")
         for operations in arguments.operations:
             bench.ask(operations, arguments.rounds)
 
 
 class MergeBench:
-    """Two tables with the same rows."""
+    """Tables with the same rows."""
 
     def __init__(self, session: SparkSession, folder: Path, quads: int) -> None:
         self.session, self.quads = session, quads
@@ -63,9 +68,11 @@ class MergeBench:
             rows.write.format("delta").mode("append").save(str(folder / "ours/quads"))
         self.folder = folder
         rows.write.format("delta").option("delta.enableDeletionVectors", "true").save(str(folder / "plain"))
+        # deltalake writes no deletion vectors.
+        rows.write.format("delta").option("delta.enableDeletionVectors", "false").save(str(folder / "deltalake"))
 
     def ask(self, operations: int, count: int) -> None:
-        rounds: list[tuple[tuple[float, float], tuple[float, float]]] = []
+        rounds: list[tuple[tuple[float, float], ...]] = []
         for _ in range(count + 1):
             self.version += 1
             step = max(1, self.quads // (operations // 2))
@@ -76,20 +83,32 @@ class MergeBench:
             with self.tables.changes.transaction(self.version):
                 batch.write.format("delta").mode("append").save(str(self.folder / "ours/changes"))
             source = self.tables.changes.read().where(f"version = {self.version}")
-            rounds.append((self._measure(lambda source=source: self._plain(source)), self._measure(self._ours)))
-        plain, ours = (sorted(side)[len(side) // 2] for side in zip(*rounds[1:], strict=True))
+            rounds.append(
+                (
+                    _measure(partial(self._plain, source), self._jvm_seconds),
+                    _measure(partial(self._deltalake, source.toArrow()), time.process_time),
+                    _measure(self._ours, self._jvm_seconds),
+                )
+            )
+        plain, deltalakes, ours = (sorted(side)[len(side) // 2] for side in zip(*rounds[1:], strict=True))
         ratio = plain[1] / ours[1]
         verdict = ""
         if self.quads >= 10_000_000 and operations == 100_000:
             verdict = f" (goal {GOAL:g}: {'reached' if ratio >= GOAL else 'NOT REACHED'})"
-        seconds = f"{plain[0]:10.1f} {plain[1]:8.1f} {ours[0]:10.1f} {ours[1]:8.1f}"
-        print(f"{operations:12,} {seconds} {ratio:9.2f}x{verdict}", flush=True)
+        seconds = "".join(f" {side[0]:14.1f} {side[1]:8.1f}" for side in (plain, deltalakes, ours))
+        print(f"{operations:12,}{seconds} {ratio:10.2f}x{verdict}", flush=True)
 
     def _plain(self, source: DataFrame) -> None:
         target = DeltaTable.forPath(self.session, str(self.folder / "plain"))
         merge = target.alias("t").merge(source.alias("s"), SAME)
         values = {name: f"s.{name}" for name in ("graph", "subject", "predicate", "object")} | {"since": "s.version"}
         merge.whenMatchedDelete("s.operation = '-'").whenNotMatchedInsert("s.operation = '+'", values).execute()
+
+    def _deltalake(self, batch: pa.Table) -> None:
+        values = {name: f"s.{name}" for name in ("graph", "subject", "predicate", "object")} | {"since": "s.version"}
+        table = deltalake.DeltaTable(str(self.folder / "deltalake"))
+        merge = table.merge(batch, SAME, source_alias="s", target_alias="t")
+        merge.when_matched_delete("s.operation = '-'").when_not_matched_insert(values, "s.operation = '+'").execute()
 
     def _ours(self) -> None:
         assert merge_quads(self.session, self.tables, "bench") is not None
@@ -104,14 +123,15 @@ class MergeBench:
             "timestamp_seconds(0) AS time",
         )
 
-    def _measure(self, step: Callable[[], None]) -> tuple[float, float]:
-        begun, cpu = time.perf_counter(), self._cpu_seconds()
-        step()
-        return time.perf_counter() - begun, self._cpu_seconds() - cpu
-
-    def _cpu_seconds(self) -> float:
+    def _jvm_seconds(self) -> float:
         process = self.session.sparkContext._jvm.java.lang.ProcessHandle.current()
         return process.info().totalCpuDuration().get().toMillis() / 1000
+
+
+def _measure(step: Callable[[], None], cpu_seconds: Callable[[], float]) -> tuple[float, float]:
+    begun, cpu = time.perf_counter(), cpu_seconds()
+    step()
+    return time.perf_counter() - begun, cpu_seconds() - cpu
 
 
 if __name__ == "__main__":

@@ -145,7 +145,7 @@ def test_store_and_log_are_the_same_after_a_kill_at_any_step_of_a_commit(tmp_pat
         capture_output=True,
         text=True,
         check=False,
-        timeout=110,
+        timeout=240,
     )
 
     assert done.returncode == 0, done.stderr

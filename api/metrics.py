@@ -22,6 +22,7 @@ _SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2
 _MOST_LOGS: Final = 10_000
 """A scrape has to end: logs beyond these have no gauges."""
 _MOST_LOGS_WITH_CONSUMERS: Final = 1000
+_CALLS: Final = ("PublishPatches", "PublishRdf", "SubscribePatches", "SubscribeRdf")
 
 
 class Metrics:
@@ -44,6 +45,11 @@ class Metrics:
             buckets=_SECONDS,
             registry=self._registry,
         )
+        self._calls = Counter(
+            "patchlog_calls", "Calls of gRPC that are over", ["method", "status"], registry=self._registry
+        )
+        for method in _CALLS:
+            self._calls.labels(method, "OK")  # so that there is a 0 to rise from
         self.received_bytes: Final = Counter(
             "patchlog_received_bytes", "Bytes of uploads, decompressed", registry=self._registry
         )
@@ -68,6 +74,10 @@ class Metrics:
         requests.inc()
         times.observe(seconds)
         self.sent_bytes.inc(sent_bytes)
+
+    def count_call(self, method: str, status: str) -> None:
+        """Count a call of gRPC that is over."""
+        self._calls.labels(method, status).inc()
 
     def count(self, appended: Appended) -> None:
         """Count an append."""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
-from opentelemetry.trace import use_span
+from opentelemetry.trace import Span, use_span
 
 from api.grpc_door.calls import Context, answering, headers_of, streaming
 from api.grpc_door.patch_streams import publish_patches, subscribe_patches
@@ -100,9 +101,24 @@ class GrpcDoor:
         await self._health.enter_graceful_shutdown()
         await self._server.stop(self._settings.shutdown_seconds)
 
+    @contextmanager
+    def _told(self, name: str, context: Context) -> Iterator[Span]:
+        """Tell of a call in metrics and traces."""
+        status = grpc.StatusCode.CANCELLED.name
+        try:
+            with serving(name, headers_of(context)) as span:
+                yield span
+            status = grpc.StatusCode.OK.name
+        except Exception:
+            code = context.code()  # not a status where nobody refused the call
+            status = code.name if isinstance(code, grpc.StatusCode) else grpc.StatusCode.UNKNOWN.name
+            raise
+        finally:
+            self._service.metrics.count_call(name.rpartition("/")[2], status)
+
     def _subscribe(self, name: str, call: _Subscribe) -> Any:
         async def handle(request: bytes, context: Context) -> AsyncIterator[bytes]:
-            with serving(name, headers_of(context)):
+            with self._told(name, context):
                 async for message in streaming(context, call(self._service, request, context)):
                     yield message
 
@@ -110,7 +126,7 @@ class GrpcDoor:
 
     def _publish(self, name: str, call: _Publish) -> Any:
         async def handle(requests: AsyncIterator[bytes], context: Context) -> bytes:
-            with serving(name, headers_of(context)) as span, use_span(span, record_exception=False):
+            with self._told(name, context) as span, use_span(span, record_exception=False):
                 return await answering(context, lambda: call(self._service, requests, context))
 
         return grpc.stream_unary_rpc_method_handler(handle)

@@ -424,6 +424,24 @@ def test_health_and_reflection_are_served(channel):
     assert {RDF[1:], PATCHES[1:]} <= set(ProtoReflectionDescriptorDatabase(channel).get_services())
 
 
+def test_calls_and_appends_are_counted(channel, service, log):
+    def counted(name):
+        text = service.client.get("/metrics").text
+        return sum(float(line.split()[-1]) for line in text.splitlines() if line.startswith(name))
+
+    names = (
+        'patchlog_calls_total{method="PublishRdf",status="OK"}',
+        'patchlog_calls_total{method="SubscribeRdf",status="NOT_FOUND"}',
+        "patchlog_appended_patches_total",
+    )
+    before = [counted(name) for name in names]
+
+    publish(channel, frames_of([['"1"']]), (("topic", log),))
+    refusal(lambda: list(subscribe(channel, f"{log}@9")))
+
+    assert [counted(name) for name in names] == [number + 1 for number in before]
+
+
 def test_stubs_that_protoc_makes_are_served(service, log, push, tmp_path):
     push(add('"1"'))
     protos = [str(HOUSE / "proto" / name) for name in ("rdf.proto", "patch.proto", "grpc.proto", "patch_stream.proto")]

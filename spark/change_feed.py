@@ -67,14 +67,14 @@ class QuadTable:
         return self._history(1)[-1]
 
     def commits(self, after: int) -> list[Commit]:
-        """The commits behind a version. Raises UsageError where the table has forgotten some of them."""
+        """The commits behind a version. Raises UsageError where the table has forgotten some, or was replaced."""
         count = 1
         while True:
             # Commits may come meanwhile.
             found = self._history(count)
             lacking = found[0].version - after - 1
             if lacking <= 0:
-                return [commit for commit in found if commit.version > after]
+                return [self._of_this_table(commit) for commit in found if commit.version > after]
             if len(found) < count:
                 raise self._gone(Range(after, found[-1].version))
             count += lacking
@@ -163,6 +163,12 @@ class QuadTable:
                 f"{self.identifier} has no change data feed, so that nobody knows what its commits change: "
                 f"ALTER TABLE {self.identifier} SET TBLPROPERTIES ({_FEED} = true)"
             )
+
+    def _of_this_table(self, commit: Commit) -> Commit:
+        # A replaced table has another id, and its feed does not say what is gone.
+        if "REPLACE TABLE" in commit.operation:
+            raise UsageError(f"{self.identifier} was replaced by version {commit.version}: {_BEGIN_ANEW}")
+        return commit
 
     def _gone(self, versions: Range) -> UsageError:
         return UsageError(

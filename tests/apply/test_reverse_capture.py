@@ -232,6 +232,19 @@ def test_changes_that_are_not_known_any_more_are_an_error_that_says_what_to_do(o
     assert log.head().version == 1
 
 
+def test_table_that_was_replaced_is_another_one(session, others, log):
+    others.insert('"a"')
+    capture = ReverseCapture(session, QuadTable(session, others.folder), log)
+    capture.run_available()
+    row = "SELECT '' AS graph, '<a:s>' AS subject, '<a:p>' AS predicate, '<a:o>' AS object"
+    others.run(f"CREATE OR REPLACE TABLE quads USING delta TBLPROPERTIES ({FEED}) AS {row}")
+
+    with pytest.raises(UsageError, match="was replaced by version 2: capture into a new log"):
+        capture.run_available()
+    with pytest.raises(UsageError, match="has patches, and none of this table"):
+        others.capture(log)
+
+
 def test_tables_that_are_not_to_be_captured_are_refused(session, tmp_path):
     Tables(session, str(tmp_path), "the id of a log").create()
     for name in ("quads", "changes"):

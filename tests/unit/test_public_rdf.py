@@ -361,6 +361,8 @@ def test_import_brings_none_of_the_optional_libraries():
         (A, B, '"c"@'),
         (A, B, "_:c."),
         (A, B, "<< <a:> <b:> <c:> >>"),
+        (A, B, "<<(a b)>>"),
+        (A, B, "<<( <a:> <b:> <<(c)>> )>>"),
         (A, B, ""),
         (A, B, None),
     ],

@@ -430,7 +430,7 @@ fn parse_whole(text: &str) -> Option<Parsed<'_>> {
     let bytes = text.as_bytes();
     match bytes.first() {
         None => Some(Parsed::DefaultGraph),
-        Some(b'<') if bytes.starts_with(b"<<(") => {
+        Some(b'<') if bytes.starts_with(b"<<( ") => {
             let mut rest = text;
             let OwnedTerm::Quoted(triple) = take_owned(&mut rest, 0)? else {
                 return None;

@@ -13,7 +13,7 @@ import pytest
 
 from patchlog.codec.fields import length_tag, read_field, read_varint, varint
 from patchlog.codec.options import Limits, PatchOptions, PhysicalType, RdfOptions, StatementType, StreamType, Tables
-from patchlog.errors import CodecError, MalformedFrame, TransactionError
+from patchlog.errors import CodecError, InvalidTerm, MalformedFrame, TransactionError
 from patchlog.model import (
     Add,
     Delete,
@@ -252,3 +252,26 @@ def test_both_implementations_find_the_same_in_changed_streams(both_codecs, batc
 
     for example in examples(batch):
         assert (example, outcome(native, *example)) == (example, outcome(pure, *example))
+
+
+PIECES_OF_TERMS = [
+    *("<<( ", "<<(", "<< ", " )>>", ")>>", "<a:a>", "<", ">", " ", '"', '"x"', "_:b"),
+    *("^^<d:d>", "@en", "\\u0041", "\\", "é", "."),
+]
+
+
+@pytest.mark.parametrize("batch", range(BATCHES))
+def test_text_that_may_be_no_term_is_written_by_both_or_refused_by_both(both_codecs, batch):
+    def written(codec, term):
+        encoder = codec.CanonicalPatchEncoder()
+        try:
+            encoder.accept(Add("<a:a>", "<a:p>", term, ""))
+            return encoder.finish()
+        except InvalidTerm as error:
+            return type(error)
+
+    pure, native = both_codecs
+    random = Random(batch)
+    for _ in range(EXAMPLES // BATCHES):
+        term = "".join(random.choices(PIECES_OF_TERMS, k=random.randrange(9)))
+        assert (term, written(native, term)) == (term, written(pure, term))

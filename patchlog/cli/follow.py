@@ -54,6 +54,7 @@ __all__ = ["follow"]
     help="What is written to standard output. nq can only say what is added.",
 )
 @click.option("--consumer", metavar="NAME", help="Tell the log under this name how far it is; truncation waits for it.")
+@click.option("--replace", is_flag=True, help="A snapshot may take the place of what a store has of others.")
 @click.option("--query-url", metavar="URL", help="Where a store answers queries.  [default: its …/query]")
 @common
 def follow(
@@ -69,6 +70,7 @@ def follow(
     predicates: Sequence[str],
     out_format: OutputFormat,
     consumer: str | None,
+    replace: bool,
     query_url: str | None,
 ) -> None:
     """Take the patches of a log to a target, and go on with each new one, until Ctrl-C.
@@ -93,6 +95,7 @@ def follow(
                     until=until,
                     consumer=consumer,
                     query_url=query_url,
+                    replace=replace,
                 )
             )
         if is_live:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final
 
 import httpx
 
 from patchlog.errors import StorageError, UsageError
-from patchlog.followers.positions import GRAPH, PREDICATE
+from patchlog.followers.positions import GRAPH, LOADS, PREDICATE
 
 __all__ = ["Endpoint", "sibling"]
 
@@ -56,18 +56,34 @@ class Endpoint:
 
     def position(self, log_id: str) -> int | None:
         """Ask the store, whose queries are answered at this URL, for the position of a log."""
-        query = (
-            f"SELECT ?version WHERE {{ GRAPH <{GRAPH}> {{ <urn:uuid:{log_id}> <{PREDICATE}> ?version }} }} "
-            "ORDER BY DESC(?version) LIMIT 1"
+        found = self._found(
+            f"GRAPH <{GRAPH}> {{ <urn:uuid:{log_id}> <{PREDICATE}> ?found }}", order="ORDER BY DESC(?found)"
         )
+        return None if found is None else int(found)
+
+    def check_may_be_emptied(self, log_id: str) -> None:
+        """Raise UsageError where the store has what is not of this log, or not of this log alone."""
+        if self._found("{ ?found ?p ?o } UNION { GRAPH ?g { ?found ?p ?o } }") is None:
+            return
+        log = f"<urn:uuid:{log_id}>"
+        own = self._found(f"GRAPH <{GRAPH}> {{ {log} <{PREDICATE}>|<{LOADS}> ?found }}")
+        other = self._found(f"GRAPH <{GRAPH}> {{ ?found <{PREDICATE}> ?o FILTER (?found != {log}) }}")
+        if own is None or other is not None:
+            raise UsageError(
+                f"the store of {self.url} has quads that are not of this log, and to begin with a snapshot empties it: "
+                "follow into an empty store, or say that what is there may go (--replace, replace=True)"
+            )
+
+    def _found(self, where: str, *, order: str = "") -> str | None:
+        """Ask the store, whose queries are answered at this URL, for one thing."""
         answer = self.ask(
             "POST",
-            content=query.encode(),
+            content=f"SELECT ?found WHERE {{ {where} }} {order} LIMIT 1".encode(),
             headers={"Content-Type": "application/sparql-query", "Accept": "application/sparql-results+json"},
         )
         try:
-            rows = answer.json()["results"]["bindings"]
-            return int(rows[0]["version"]["value"]) if rows else None
+            rows: list[Any] = answer.json()["results"]["bindings"]
+            return str(rows[0]["found"]["value"]) if rows else None
         except (ValueError, KeyError, TypeError) as error:
             raise UsageError(
                 f"{self.url} did not answer a SPARQL query with JSON: is it the URL for queries?"

@@ -33,6 +33,7 @@ def follow(
     on_dataset: Callable[[Dataset], object] | None = None,
     consumer: str | None = None,
     query_url: str | None = None,
+    replace: bool = False,
     token: str | None = None,
 ) -> Follower:
     """Bring a target to the head of a log, and return what goes on from there: `catch_up()` again, or `run()`.
@@ -40,6 +41,7 @@ def follow(
     With `live` it goes on with each new patch, until `stop` is set. docs/replication.md says what can be a target, and
     what each promises. `graphs`, `subjects` and `predicates` select what is taken: IRIs or terms; "" is the default
     graph. `after` is the version behind which a target begins that keeps no position of its own.
+    Where a snapshot would take the place of what a store has of others, that is an error, unless `replace` is said.
     `consumer` is a name under which the log keeps how far this is, for operators and for truncation.
     """
     selection = selection_of(graphs, subjects, predicates)
@@ -49,7 +51,7 @@ def follow(
         if not isinstance(into, str):
             target = target_for(into, source, selection, on_dataset)
         elif (store := store_url(into)) is not None:
-            target = target_at(*store, selection, query_url)
+            target = target_at(*store, selection, query_url, replaces=replace)
         else:
             into = opened.enter_context(open_log(into, token=token, creates=True))
             target = target_log(into, source, selection)

@@ -33,10 +33,11 @@ __all__ = ["FusekiTarget"]
 class FusekiTarget:
     """A dataset by the URL of its patch endpoint. `query_url` is that for queries, where it is not `…/query`."""
 
-    def __init__(self, url: str, query_url: str | None = None) -> None:
+    def __init__(self, url: str, query_url: str | None = None, *, replaces: bool = False) -> None:
         self._patches = Endpoint(url)
         self._queries = Endpoint(query_url or sibling(url, "patch", "query"))
         self._log_id = ""
+        self._replaces = replaces
         self._position: int | None = None
 
     def begin(self, log: LogDescription) -> int | None:
@@ -53,7 +54,12 @@ class FusekiTarget:
             raise UsageError(f"version {change.record.version}: {error}") from error
 
     def load(self, dataset: Dataset) -> None:
-        """Empty the store by an update, and fill it by a patch."""
+        """Empty the store by an update, and fill it by a patch.
+
+        Raises UsageError where that takes what is not of this log, unless that was asked for.
+        """
+        if not self._replaces:
+            self._queries.check_may_be_emptied(self._log_id)
         with closing(Endpoint(sibling(self._patches.url, "patch", "update"))) as updates:
             updates.ask("POST", content=b"DROP SILENT ALL", headers={"Content-Type": "application/sparql-update"})
         self._position = None

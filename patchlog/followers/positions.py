@@ -7,10 +7,12 @@ from typing import Final
 from patchlog.model import Quad
 from patchlog.text.terms import iri_term, literal_term
 
-__all__ = ["GRAPH", "PREDICATE", "position_quad"]
+__all__ = ["GRAPH", "LOADS", "PREDICATE", "position_quad"]
 
 GRAPH: Final = "urn:patchlog:positions"
 PREDICATE: Final = "urn:patchlog:position"
+LOADS: Final = "urn:patchlog:loads"
+"""In the place of a position while a snapshot is on its way in."""
 _INTEGER: Final = "http://www.w3.org/2001/XMLSchema#integer"
 
 

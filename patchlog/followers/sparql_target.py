@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import Final
 
 from patchlog.errors import UsageError
 from patchlog.followers.contract import Change, Dataset
 from patchlog.followers.endpoint import Endpoint, sibling
-from patchlog.followers.positions import GRAPH, PREDICATE, position_quad
+from patchlog.followers.positions import GRAPH, LOADS, PREDICATE, position_quad
 from patchlog.followers.skolem import skolemised
 from patchlog.log.records import LogDescription
 from patchlog.model import DEFAULT_GRAPH, Quad
@@ -29,10 +29,11 @@ _QUADS_A_REQUEST: Final = 5_000
 class SparqlTarget:
     """A store by the URL for its updates. `query_url` is that for queries, where it is not `…/query`."""
 
-    def __init__(self, url: str, query_url: str | None = None) -> None:
+    def __init__(self, url: str, query_url: str | None = None, *, replaces: bool = False) -> None:
         self._updates = Endpoint(url)
         self._queries = Endpoint(query_url or sibling(url, "update", "query"))
         self._log_id = ""
+        self._replaces = replaces
 
     def begin(self, log: LogDescription) -> int | None:
         """Ask the store."""
@@ -49,9 +50,16 @@ class SparqlTarget:
             raise UsageError(f"version {change.record.version}: {error}") from error
 
     def load(self, dataset: Dataset) -> None:
-        """Empty the store, all of it, and fill it again. Its readers see that."""
-        self._request(["DROP SILENT ALL"])
-        self._send(self._steps("INSERT DATA", dataset.quads), dataset.version)
+        """Empty the store, all of it, and fill it again. Its readers see that.
+
+        Raises UsageError where that takes what is not of this log, unless that was asked for.
+        """
+        if not self._replaces:
+            self._queries.check_may_be_emptied(self._log_id)
+        loads = f"GRAPH <{GRAPH}> {{ <urn:uuid:{self._log_id}> <{LOADS}> {dataset.version} }}"
+        self._request(["DROP SILENT ALL", f"INSERT DATA {{ {loads} }}"])
+        done = (f"DELETE DATA {{ {loads} }}", 0)
+        self._send(chain(self._steps("INSERT DATA", dataset.quads), [done]), dataset.version)
 
     def close(self) -> None:
         """Close the connections."""

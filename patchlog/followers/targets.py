@@ -86,16 +86,16 @@ def store_url(where: str) -> tuple[str, str] | None:
     return None
 
 
-def target_at(kind: str, url: str, selection: Selection, query_url: str | None) -> Target:
-    """The target that a store over HTTP is."""
+def target_at(kind: str, url: str, selection: Selection, query_url: str | None, *, replaces: bool = False) -> Target:
+    """The target that a store over HTTP is. `replaces`: a snapshot may take the place of what is not of the log."""
     if kind == "sparql":
         from patchlog.followers.sparql_target import SparqlTarget
 
-        return Applying(SparqlTarget(url, query_url), selection)
+        return Applying(SparqlTarget(url, query_url, replaces=replaces), selection)
     if kind == "fuseki-patch":
         from patchlog.followers.fuseki_target import FusekiTarget
 
-        return Applying(FusekiTarget(url, query_url), selection)
+        return Applying(FusekiTarget(url, query_url, replaces=replaces), selection)
     from patchlog.followers.graph_store_target import GraphStoreTarget
 
     return Applying(GraphStoreTarget(url), selection)

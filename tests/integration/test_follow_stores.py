@@ -293,6 +293,45 @@ def test_store_begins_again_with_a_snapshot_where_patches_are_gone(log, oxigraph
     assert oxigraph.quads() == expected(log)
 
 
+MINE = "<http://e/mine> <http://e/p> <http://e/o>"
+
+
+def check_that_others_are_not_replaced(log, store, door):
+    with pytest.raises(UsageError, match="has quads that are not of this log"):
+        follow(log, into=f"{store.base}/{door}")
+    assert ("<http://e/mine>", "<http://e/p>", "<http://e/o>", "") in store.quads()
+
+    follow(log, into=f"{store.base}/{door}", replace=True).close()
+    assert without_labels(store.quads()) == without_labels(expected(log))
+
+
+def test_snapshot_takes_the_place_of_what_others_have_only_where_that_is_said(log, oxigraph):
+    log.snapshots.build()
+    oxigraph.server.store.update(f"INSERT DATA {{ {MINE} }}")
+
+    check_that_others_are_not_replaced(log, oxigraph, "update")
+
+
+def test_snapshot_of_one_log_does_not_take_the_place_of_another_log(log, oxigraph):
+    follow(log, into=f"{oxigraph.base}/update", until=2).close()
+    position = "GRAPH <urn:patchlog:positions> { <urn:uuid:another> <urn:patchlog:position> 7 }"
+    oxigraph.server.store.update(f"INSERT DATA {{ {MINE} . {position} }}")
+    forget(log)
+
+    check_that_others_are_not_replaced(log, oxigraph, "update")
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("door", ["update", "patch"])
+def test_snapshot_takes_the_place_of_what_a_fuseki_has_only_where_that_is_said(log, fuseki, door):
+    fuseki.clear()
+    log.snapshots.build()
+    update = {"content": f"INSERT DATA {{ {MINE} }}", "headers": {"Content-Type": "application/sparql-update"}}
+    fuseki.client.post(f"{fuseki.base}/update", **update).raise_for_status()
+
+    check_that_others_are_not_replaced(log, fuseki, door)
+
+
 class Failing:
     """A store that refuses one of its updates."""
 

@@ -73,7 +73,7 @@ lock: setup ## Choose the newest versions of all dependencies and write the lock
 	    --output-file requirements.lock
 	$(PYTHON) -m uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
 	    --custom-compile-command "make lock" pyproject.toml --constraint requirements.lock --group dev \
-	    --extra api --extra arrow --extra grpc --extra otel --extra postgres --extra rdf --extra spark \
+	    --extra api --extra arrow --extra fsspec --extra grpc --extra otel --extra postgres --extra rdf --extra spark \
 	    --output-file requirements-dev.lock
 
 release: setup ## Build what is released into dist, with its bill of materials; check licences and vulnerabilities; try it

@@ -76,7 +76,10 @@ class Settings(BaseSettings):
     )
 
     append_threads: int = Field(default=64, ge=1, description="Uploads that are worked on at one time.")
-    read_threads: int = Field(default=8, ge=1, description="Reads of the database at one time.")
+    # Small reads are mostly Python, of which one goes on at a time: more threads only take turns.
+    read_threads: int = Field(
+        default=2, ge=1, description="Reads of the database at one time; more where it is far away."
+    )
 
     @property
     def is_loopback(self) -> bool:

@@ -149,8 +149,14 @@ def _one(
     service: Service, name: str, patch: str, wanted: _Wanted
 ) -> tuple[PatchRecord, Outgoing | None, Document | None]:
     log = service.log(name)
-    version_or_id: int | str = int(patch) if patch.isascii() and patch.isdigit() and len(patch) < 19 else patch
-    record = log.find(version_or_id)
+    version = int(patch) if patch.isascii() and patch.isdigit() and len(patch) < 19 else None
+    if version and not wanted.is_described:
+        # To read it says all that there is to be found.
+        record = None
+        for logged in log.read(version - 1, limit=1):
+            return logged.record, Outgoing.of(log, iter([logged]), 1, wanted.stream_type, is_alone=True), None
+    else:
+        record = log.find(patch if version is None else version)
     if record is None:
         raise Refusal(NO_PATCH, f"the log {name!r} has no patch {patch}; its head is {log.head().version}")
     before = record.version - 1

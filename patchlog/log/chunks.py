@@ -30,6 +30,13 @@ _SUMS: Final = select(
     func.count(), func.sum(PATCH.c.bytes), func.sum(case((PATCH.c.body == PATCH.c.version, 0), else_=1))
 ).where(_OF_VERSIONS)
 _SIZES: Final = select(PATCH.c.version, PATCH.c.bytes, PATCH.c.body).where(_OF_VERSIONS).order_by(PATCH.c.version)
+_RECORDS: Final = select(PATCH).where(_OF_VERSIONS).order_by(PATCH.c.version)
+_CHUNKS: Final = (
+    select(PATCH.c.version, PATCH_CHUNK.c.bytes)
+    .join(PATCH_CHUNK, and_(PATCH_CHUNK.c.log == PATCH.c.log, PATCH_CHUNK.c.body == PATCH.c.body))
+    .where(_OF_VERSIONS)
+    .order_by(PATCH.c.version, PATCH_CHUNK.c.number)
+)
 _CHUNKS_OF_BODIES: Final = (
     select(PATCH_CHUNK.c.bytes)
     .where(PATCH_CHUNK.c.log == bindparam("log"), PATCH_CHUNK.c.body.between(bindparam("first"), bindparam("last")))
@@ -128,13 +135,9 @@ def logged_patches(database: Database, log: int, versions: range) -> Iterator[Lo
     """Yield the patches that are there of these versions. Chunks that are not there are missing."""
     after, last = versions.start - 1, versions.stop - 1
     while after < last:
+        parameters = {"log": log, "first": after + 1, "last": min(last, after + _MOST_PATCHES)}
         with database.reading() as connection:
-            rows = connection.execute(
-                select(PATCH)
-                .where(PATCH.c.log == log, PATCH.c.version > after, PATCH.c.version <= last)
-                .order_by(PATCH.c.version)
-                .limit(_MOST_PATCHES)
-            ).all()
+            rows = connection.execute(_RECORDS, parameters).all()
         if not rows:
             return
         for group in _grouped(rows):
@@ -161,14 +164,9 @@ def _grouped(rows: Iterable[AnyRow]) -> Iterator[list[AnyRow]]:
 
 def _fetched(database: Database, log: int, group: list[AnyRow]) -> Iterator[LoggedPatch]:
     chunks: dict[int, list[bytes]] = {row.version: [] for row in group}
+    parameters = {"log": log, "first": group[0].version, "last": group[-1].version}
     with database.reading() as connection:
-        rows = connection.execute(
-            select(PATCH.c.version, PATCH_CHUNK.c.bytes)
-            .join(PATCH_CHUNK, and_(PATCH_CHUNK.c.log == PATCH.c.log, PATCH_CHUNK.c.body == PATCH.c.body))
-            .where(PATCH.c.log == log, PATCH.c.version >= group[0].version, PATCH.c.version <= group[-1].version)
-            .order_by(PATCH.c.version, PATCH_CHUNK.c.number)
-        )
-        for version, data in rows:
+        for version, data in connection.execute(_CHUNKS, parameters):
             chunks[version].append(data)
     for row in group:
         yield LoggedPatch(record_of(row), tuple(chunks[row.version]))

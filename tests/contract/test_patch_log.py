@@ -1,8 +1,5 @@
 """What every patch log does, whatever keeps it."""
 
-import threading
-import time
-from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 
 import pytest
@@ -14,8 +11,6 @@ from patchlog.errors import (
     CodecError,
     HeadMismatch,
     InvalidTerm,
-    LogAlreadyExists,
-    LogNotFound,
     MalformedFrame,
     PatchAlreadyExists,
     PositionGone,
@@ -52,101 +47,6 @@ def operations(data):
 
 def versions(log, after=0, **bounds):
     return [logged.record.version for logged in log.read(after, **bounds)]
-
-
-# Logs by name
-
-
-def test_new_log_is_empty(store):
-    description = store.create("people")
-
-    log = store.log("people")
-    assert log.head() == description.head == EMPTY_HEAD
-    assert (description.name, description.first_version, description.patches, description.bytes) == ("people", 1, 0, 0)
-    assert description == log.describe()
-    assert list(log.read()) == []
-    assert log.verify().is_sound
-
-
-def test_log_keeps_its_options(store, patches):
-    options = LogOptions(rdf_star=False, generalized_statements=False)
-
-    store.create("plain", options)
-
-    log = store.log("plain")
-    assert log.describe().options == options
-    with pytest.raises(InvalidTerm):
-        log.append(patches.stream([Add("<s>", "<p>", "<<( <a> <b> <c> )>>", "")], options=PatchOptions(rdf_star=True)))
-    log.append(patches.one())
-    decoder = PatchDecoder()
-    list(decoder.feed(stored(log)))
-    assert decoder.options == options.patch_options
-
-
-def test_name_is_given_once(store):
-    store.create("people")
-
-    with pytest.raises(LogAlreadyExists):
-        store.create("people")
-
-
-@pytest.mark.parametrize("name", ["", ".", "..", "-a", "a/b", "a\\b", "a b", "a\0", "é", "a" * 101, "a\n", "%2f"])
-def test_hostile_names_are_refused(store, name):
-    with pytest.raises(UsageError, match="not the name of a log"):
-        store.create(name)
-    with pytest.raises(UsageError, match="not the name of a log"):
-        store.log(name)
-
-
-@pytest.mark.parametrize("name", ["a", "_", "A.b-c_1", "0", "a" * 100])
-def test_plain_names_are_taken(store, name):
-    assert store.create(name).name == name
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda log: log.head(),
-        lambda log: log.describe(),
-        lambda log: log.append([]),
-        lambda log: log.read(),
-        lambda log: log.find(1),
-        lambda log: log.verify(),
-        lambda log: log.truncate_before(1),
-        lambda log: log.wait_for(1, 1),
-    ],
-    ids=["head", "describe", "append", "read", "find", "verify", "truncate_before", "wait_for"],
-)
-def test_log_that_is_not_there_is_not_found(store, call):
-    with pytest.raises(LogNotFound, match="nobody"):
-        call(store.log("nobody"))
-
-
-def test_logs_are_listed_by_name_a_page_at_a_time(store):
-    for name in ("b", "B", "a", "a-b", "_"):
-        store.create(name)
-
-    names = [log.name for log in store.list()]
-    first = store.list(limit=2)
-    rest = store.list(after=first[-1].name)
-
-    assert names == ["B", "_", "a", "a-b", "b"]
-    assert [log.name for log in first + rest] == names
-
-
-def test_deleted_log_is_gone_and_its_name_is_free(store, patch_log, patches):
-    before = patch_log.describe().id
-    patch_log.append(patches.one())
-
-    store.delete("people")
-
-    with pytest.raises(LogNotFound):
-        patch_log.head()
-    with pytest.raises(LogNotFound):
-        store.delete("people")
-    again = store.create("people")
-    assert (again.head, again.id == before) == (EMPTY_HEAD, False)
-    assert list(patch_log.read()) == []
 
 
 # Appending
@@ -674,116 +574,6 @@ def test_large_patch_is_truncated(patch_log, patches):
 
     assert versions(patch_log, 1) == [2]
     assert patch_log.verify().is_sound
-
-
-# Waiting
-
-
-def test_waiting_ends_with_the_version(patch_log, patches):
-    with ThreadPoolExecutor() as threads:
-        waiting = threads.submit(patch_log.wait_for, 2, 30)
-        patch_log.append(patches.one("a"))
-        time.sleep(0.1)
-        assert not waiting.done()
-        patch_log.append(patches.one("b"))
-        appended = time.monotonic()
-
-        assert waiting.result(30).version == 2
-        assert time.monotonic() - appended < 1
-
-
-def test_waiting_ends_with_the_time(patch_log):
-    begun = time.monotonic()
-
-    assert patch_log.wait_for(1, 0.2) == EMPTY_HEAD
-
-    assert 0.2 <= time.monotonic() - begun < 5
-
-
-def test_nobody_waits_for_what_is_there(patch_log, patches):
-    patch_log.append(patches.one())
-
-    assert patch_log.wait_for(1, 30).version == 1
-
-
-def test_waiting_ends_when_the_log_is_deleted(store, patch_log):
-    with ThreadPoolExecutor() as threads:
-        waiting = threads.submit(patch_log.wait_for, 1, 30)
-        store.delete("people")
-
-        with pytest.raises(LogNotFound):
-            waiting.result(30)
-
-
-# Many writers
-
-
-def test_reader_who_has_seen_a_version_never_finds_something_new_below(patch_log, patches):
-    """With numbers from a sequence, 8 can be there before 7, and who reads on after 8 never sees 7."""
-    writers, each = 8, 20
-    seen, done = [], threading.Event()
-
-    def tail():
-        position = 0
-        while not (done.is_set() and patch_log.head().version == position):
-            for logged in patch_log.read(position):
-                seen.append((logged.record.version, logged.record.id))
-                position = logged.record.version
-
-    with ThreadPoolExecutor(writers + 1) as threads:
-        tailing = threads.submit(tail)
-        writing = [
-            threads.submit(lambda i=i: [patch_log.append(patches.one(f"s{i}-{j}")) for j in range(each)])
-            for i in range(writers)
-        ]
-        acknowledged = {(answer.version, answer.id) for future in writing for answer in future.result(60)}
-        done.set()
-        tailing.result(60)
-
-    assert [version for version, _ in seen] == list(range(1, writers * each + 1))
-    assert set(seen) == acknowledged
-    assert patch_log.verify().is_sound
-
-
-def test_of_writers_on_one_head_one_wins(patch_log, patches):
-    writers, rounds = 8, 8
-
-    def append(head, subject):
-        try:
-            return patch_log.append(patches.one(subject), expected_head=head).version
-        except HeadMismatch:
-            return None
-
-    with ThreadPoolExecutor(writers) as threads:
-        for round in range(1, rounds + 1):
-            head = patch_log.head().id
-            versions = list(threads.map(lambda i, head=head: append(head, f"s{i}"), range(writers)))
-            assert [version for version in versions if version] == [round]
-
-
-def test_retries_at_the_same_time_are_one_version(patch_log, patches):
-    ids = [f"{i:08}-0000-4000-8000-000000000000" for i in range(10)]
-
-    with ThreadPoolExecutor(16) as threads:
-        answers = list(threads.map(lambda i: patch_log.append(patches.one(id=ids[i % 10])), range(80)))
-
-    assert {answer.id: answer.version for answer in answers}.keys() == set(ids)
-    assert len({(answer.id, answer.version) for answer in answers}) == 10
-    assert sum(not answer.is_retry for answer in answers) == 10
-    assert patch_log.head().version == 10
-
-
-def test_writers_of_several_logs_do_not_disturb_each_other(store, patches):
-    names = ["a", "b", "c"]
-    for name in names:
-        store.create(name)
-
-    with ThreadPoolExecutor(9) as threads:
-        list(threads.map(lambda i: store.log(names[i % 3]).append(patches.one(f"s{i}")), range(60)))
-
-    for name in names:
-        assert versions(store.log(name)) == list(range(1, 21))
-        assert store.log(name).verify().is_sound
 
 
 # Opened again

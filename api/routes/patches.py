@@ -149,24 +149,24 @@ def _one(
     service: Service, name: str, patch: str, wanted: _Wanted
 ) -> tuple[PatchRecord, Outgoing | None, Document | None]:
     log = service.log(name)
+    record: PatchRecord | None = None
     version = int(patch) if patch.isascii() and patch.isdigit() and len(patch) < 19 else None
-    if version and not wanted.is_described:
-        # To read it says all that there is to be found.
-        record = None
-        for logged in log.read(version - 1, limit=1):
-            return logged.record, Outgoing.of(log, iter([logged]), 1, wanted.stream_type, is_alone=True), None
-    else:
+    if version is None or wanted.is_described:
         record = log.find(patch if version is None else version)
-    if record is None:
-        raise Refusal(NO_PATCH, f"the log {name!r} has no patch {patch}; its head is {log.head().version}")
-    before = record.version - 1
-    if not wanted.is_described:
-        return record, Outgoing.of(log, log.read(before, limit=1), 1, wanted.stream_type, is_alone=True), None
+        version = 0 if record is None else record.version
+    # To read a patch says all that there is to know of it.
     try:
-        return record, None, _described(next(log.read(before, limit=1)))
+        logged = next(log.read(version - 1, limit=1), None) if version else None
     except PositionGone:
+        if record is None or not wanted.is_described:
+            raise
         # What is known of a patch that was truncated away is there still.
         return record, None, record_document(record) | {"headers": None}
+    if logged is None:
+        raise Refusal(NO_PATCH, f"the log {name!r} has no patch {patch}; its head is {log.head().version}")
+    if wanted.is_described:
+        return logged.record, None, _described(logged)
+    return logged.record, Outgoing.of(log, [logged], 1, wanted.stream_type, is_alone=True), None
 
 
 def _described(logged: LoggedPatch) -> Document:

@@ -23,7 +23,7 @@ _MANY = 20_000
 
 
 def one_by_one(path: str, patches: int):
-    """A client that gets one patch after the other."""
+    """A client that gets one patch after the other, each at its version under the path."""
 
     def client(connection: http.client.HTTPConnection, number: int) -> Step:
         version = 997 * number
@@ -31,7 +31,7 @@ def one_by_one(path: str, patches: int):
         def step() -> None:
             nonlocal version
             version = version % patches + 1
-            connection.request("GET", f"{path}/patches/{version}")
+            connection.request("GET", f"{path}/{version}")
             answered(connection)
 
         return step
@@ -66,7 +66,7 @@ def main() -> None:
             Path(folder, "patches.jellyp").write_bytes(data)
             with static_files(Path(folder)) as static:
                 static_took, _, _ = _whole(static, "/patches.jellyp")
-            single = drive(server, 8, seconds, one_by_one(path, patches))
+            single = drive(server, 8, seconds, one_by_one(f"{path}/patches", patches))
             peak = server.peak_bytes
         print(f"{'a range of all':32} {patches / took:10,.0f} patches/s {size / took / 1e6:8.0f} MB/s")
         print(f"{'the same as a static file':32} {'':10} {'':9} {size / static_took / 1e6:9.0f} MB/s")

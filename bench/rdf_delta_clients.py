@@ -12,6 +12,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # run as a script
 
 from bench.loads import Load, Step, answered, drive
 from bench.log_append import SOME_ID, SOMEBODY, patch_text
+from bench.log_download import one_by_one
 from bench.machine import print_machine
 from bench.services import arguments, patchlog
 
@@ -48,23 +49,6 @@ def writer(connection: http.client.HTTPConnection, number: int) -> Step:
     return step
 
 
-def reader(source: str, patches: int):
-    """A client that fetches the patches of a log."""
-
-    def client(connection: http.client.HTTPConnection, number: int) -> Step:
-        version = 97 * number
-
-        def step() -> None:
-            nonlocal version
-            version = version % patches + 1
-            connection.request("GET", f"{_BASE}/{source}/{version}")
-            answered(connection)
-
-        return step
-
-    return client
-
-
 def _filled(port: int, patches: int) -> str:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     source = _asked(connection, "create_datasource", name="people")["id"]
@@ -90,7 +74,7 @@ def main() -> None:
                 load = drive(server, clients, seconds, writer)
                 _print(f"describe, then append, {clients} clients", load, RDF_DELTA_APPENDS[clients])
             for clients in _CLIENTS:
-                load = drive(server, clients, seconds, reader(source, patches))
+                load = drive(server, clients, seconds, one_by_one(f"{_BASE}/{source}", patches))
                 _print(f"fetch one by one, {clients} clients", load, RDF_DELTA_FETCHES.get(clients))
             print(f"peak memory of the service: {server.peak_bytes / 1e6:.0f} MB")
 

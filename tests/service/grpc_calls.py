@@ -2,6 +2,7 @@
 
 import re
 import time
+import uuid
 
 import grpc
 import pytest
@@ -24,6 +25,19 @@ def grpc_address(service):
         assert time.monotonic() < deadline, service.log_text
         time.sleep(0.05)
     return found[1]
+
+
+def new_log(service):
+    name = f"log-{uuid.uuid4().hex}"
+    assert service.client.put(f"/logs/{name}").status_code == 201
+    return name
+
+
+def push_text(service, log, text):
+    """Append over HTTP, and return the answer."""
+    answer = service.client.post(f"/logs/{log}/patches", content=text, headers=TEXT)
+    assert answer.status_code == 201, answer.text
+    return answer.json()
 
 
 def subscribe(channel, topic, timeout=20, metadata=(), **options):

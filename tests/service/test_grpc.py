@@ -8,8 +8,8 @@ import sys
 import tempfile
 import threading
 import time
-import uuid
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import grpc
@@ -23,7 +23,6 @@ from tests.service.grpc_calls import (
     PATCHES,
     QUADS,
     RDF,
-    TEXT,
     TRIPLES,
     P,
     S,
@@ -31,8 +30,10 @@ from tests.service.grpc_calls import (
     delimited,
     frames_of,
     grpc_address,
+    new_log,
     patches_of,
     publish,
+    push_text,
     quads,
     refusal,
     split,
@@ -73,19 +74,12 @@ def channel(service):
 
 @pytest.fixture
 def log(service):
-    name = f"log-{uuid.uuid4().hex}"
-    assert service.client.put(f"/logs/{name}").status_code == 201
-    return name
+    return new_log(service)
 
 
 @pytest.fixture
 def push(service, log):
-    def push(text):
-        answer = service.client.post(f"/logs/{log}/patches", content=text, headers=TEXT)
-        assert answer.status_code == 201, answer.text
-        return answer.json()
-
-    return push
+    return partial(push_text, service, log)
 
 
 def options_of(frame):

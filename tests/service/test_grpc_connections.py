@@ -9,8 +9,8 @@ import subprocess
 import sys
 import threading
 import time
-import uuid
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import grpc
@@ -28,8 +28,10 @@ from tests.service.grpc_calls import (
     add,
     frames_of,
     grpc_address,
+    new_log,
     patches_of,
     publish,
+    push_text,
     quads,
     refusal,
     split,
@@ -59,17 +61,12 @@ def channel(service):
 
 @pytest.fixture
 def log(service):
-    name = f"log-{uuid.uuid4().hex}"
-    assert service.client.put(f"/logs/{name}").status_code == 201
-    return name
+    return new_log(service)
 
 
 @pytest.fixture
 def push(service, log):
-    def push(text):
-        service.client.post(f"/logs/{log}/patches", content=text, headers=TEXT).raise_for_status()
-
-    return push
+    return partial(push_text, service, log)
 
 
 def open_tails(service):

@@ -172,9 +172,12 @@ class OutboxDelivery:
             attempt()
         except HeadMismatch as mismatch:
             with self._lock:
-                self._mismatch = mismatch
-                self._thread = None
-                return True
+                waiting = self.waiting()
+                if waiting and waiting[0].expected_head == mismatch.expected_head:
+                    self._mismatch = mismatch
+                    self._thread = None
+                    return True
+                # Meanwhile `deliver` has let it go on another head.
         except PatchLogError:
             return False  # it is noted with the patch
         with self._lock:

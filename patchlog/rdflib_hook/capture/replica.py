@@ -87,6 +87,8 @@ class Replica:
             net.take(change)
             (own if logged.record.id in self._own else foreign).take(change)
             waiting.pop(logged.record.id, None)
+        if queued and queued[0].id in waiting and self._is_beneath(queued[0].id):
+            del waiting[queued[0].id]
         for content in waiting.values():
             change = effect(_read([content]))
             net.take(change)
@@ -94,6 +96,14 @@ class Replica:
         return Missed(
             net.effect, foreign.effect, own.effect, max(after, head.version), [head.id, *waiting][-1], head.id
         )
+
+    def _is_beneath(self, patch_id: PatchId) -> bool:
+        """Whether the store has had a patch from the log, although it still waits: the answer to it was lost.
+
+        Only the first that waits can be in the log, as the next one is sent when that has been answered.
+        """
+        record = self._log.find(patch_id) if self.position else None
+        return record is not None and record.version <= self.position
 
     def has_reached(self, missed: Missed) -> None:
         """The store has it now."""

@@ -2,6 +2,7 @@
 
 import itertools
 import random
+import threading
 import time
 
 import pytest
@@ -384,11 +385,73 @@ def test_change_waits_where_the_log_goes_away_before_it_says_what_others_did(wai
     assert log.head().version == 5
 
 
-class BreakingLog(UnreliableLog):
+class LateLog(UnreliableLog):
+    """A log that tells who tries again on his own that another one was first, and tells it late."""
+
+    def __init__(self, log):
+        super().__init__(log)
+        self.has_refused, self.tells = threading.Event(), threading.Event()
+
+    def append(self, chunks, **options):
+        try:
+            return super().append(chunks, **options)
+        except HeadMismatch:
+            if threading.current_thread() is not threading.main_thread():
+                self.has_refused.set()
+                assert self.tells.wait(10)
+            raise
+
+
+@pytest.mark.usefixtures("impatient_outboxes")
+def test_what_was_refused_and_is_delivered_by_now_stands_in_nobodys_way(replica, log):
+    late = LateLog(log)
+    dataset = replica(log=late)
+    other = replica()
+    late.fails = ["before"]
+    dataset.add((A, P, X))
+    dataset.commit()
+    other.add((B, P, X))
+    other.commit()
+    assert late.has_refused.wait(10)
+
+    dataset.store.pull()
+    late.tells.set()
+    for thread in threading.enumerate():
+        if thread.name == "patchlog-outbox":
+            thread.join(10)
+    dataset.add((A, P, Y))
+    dataset.commit()
+
+    assert log.head().version == 3
+    dataset.close()
+
+
+def test_patch_that_has_arrived_without_an_answer_is_not_done_again(replica, log, tmp_path, monkeypatch):
+    unreliable = UnreliableLog(log)
+    monkeypatch.setattr(connection, "_outbox", lambda *_: Outbox(tmp_path / "outbox.db"))
+    dataset = replica("last-writer-wins", log=unreliable)
+    monkeypatch.undo()
+    other = replica()
+    unreliable.fails = ["after", "before"]
+    dataset.add((A, P, X))
+    dataset.commit()
+    dataset.store.pull()  # the patch is read, and still no answer comes
+
+    other.store.pull()
+    other.remove((A, P, X))
+    other.commit()
+    dataset.store.pull()
+
+    assert log.head().version == 2
+    assert set(dataset.quads()) == set()
+    dataset.close()
+
+
+class BreakingLog:
     """A log that every few calls cannot be reached, or whose answer gets lost."""
 
     def __init__(self, log, chance):
-        super().__init__(log)
+        self._log = log
         self.breaks = True
         self._chance = chance
 
@@ -397,8 +460,9 @@ class BreakingLog(UnreliableLog):
         return self._breaking(called) if name in ("head", "read", "find") else called
 
     def append(self, chunks, **options):
-        self.fails = [self._chance.choice([None, None, "before", "after"])] if self.breaks else []
-        return super().append(chunks, **options)
+        log = UnreliableLog(self._log)
+        log.fails = [self._chance.choice([None, None, "before", "after"])] if self.breaks else []
+        return log.append(chunks, **options)
 
     def _breaking(self, called):
         def call(*arguments, **options):

@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import Connection, TextClause, bindparam, delete, select, text, update
+from sqlalchemy import Connection, bindparam, delete, select, update
 
 from patchlog.codec.patch_ids import PatchId
 from patchlog.errors import LogNotFound
+from patchlog.log.driver import DriverStatement, Rows, execute, insert_rows, marks
 from patchlog.log.records import Appended, Head, LogOptions, PatchRecord
-from patchlog.log.rows import head_of, id_bytes, id_text, insert_rows, now_ms, options_of, patch_row
+from patchlog.log.rows import head_of, id_bytes, id_text, now_ms, options_of, patch_row
 from patchlog.log.staging import StagedPatch
 from patchlog.log.succession import KnownPatch, head_after
 from patchlog.log.tables import LOG, PATCH, PATCH_CHUNK, STAGE, body_of_stage
@@ -27,8 +28,7 @@ _MOST_ROWS: Final = 1000
 _MOST_IDS: Final = 1000
 """In one query; SQLite allows 32,766 parameters."""
 
-# Built once: SQLAlchemy takes as long to build a statement as SQLite to run it.
-_LOCK_LOG: Final = (
+_LOCK_LOG: Final = DriverStatement(
     select(
         LOG.c.key,
         LOG.c.rdf_star,
@@ -42,20 +42,9 @@ _LOCK_LOG: Final = (
     # NO KEY: staged chunks, which refer to the row, need not wait for it.
     .with_for_update(key_share=True)
 )
-
-
-def _known_patches(hint: str = "") -> TextClause:
-    return text(
-        f"SELECT id, version, prev, body_hash, bytes, operations FROM patch {hint} WHERE log = :log AND id IN :ids"  # noqa: S608
-    ).bindparams(bindparam("ids", expanding=True))
-
-
 # For three ids and more SQLite would walk through the whole log, as it does not know how long that is.
-_KNOWN_PATCHES: Final = {
-    "sqlite": _known_patches("INDEXED BY sqlite_autoindex_patch_2"),
-    "postgresql": _known_patches(),
-}
-_UPDATE_LOG: Final = (
+_INDEX_OF_IDS: Final = {"sqlite": "INDEXED BY sqlite_autoindex_patch_2", "postgresql": ""}
+_UPDATE_LOG: Final = DriverStatement(
     update(LOG)
     .where(LOG.c.key == bindparam("b_log"))
     .values(
@@ -105,8 +94,7 @@ class Batch:
     def lock(self, names: Iterable[str]) -> None:
         """Lock logs, in an order in which no two processes wait for each other."""
         for name in sorted(set(names) - self._logs.keys()):
-            row = self._connection.execute(_LOCK_LOG, {"wanted": name}).first()
-            if row is not None:
+            for row in _LOCK_LOG.rows(self._connection, {"wanted": name}):
                 self._logs[name] = LockedLog(row.key, name, options_of(row), head_of(row))
 
     def locked(self) -> Iterable[LockedLog]:
@@ -127,13 +115,18 @@ class Batch:
         log.asked |= set(unknown)
         for start in range(0, len(unknown), _MOST_IDS):
             some = [id_bytes(patch_id) for patch_id in unknown[start : start + _MOST_IDS]]
-            rows = self._connection.execute(
-                _KNOWN_PATCHES[self._connection.dialect.name], {"log": log.key, "ids": some}
-            )
-            for row in rows:
-                log.known[str(UUID(bytes=row.id))] = KnownPatch(
-                    row.version, id_text(row.prev), row.body_hash, row.bytes, row.operations
-                )
+            for id, version, prev, body_hash, size, operations in self._known(log, some):
+                log.known[str(UUID(bytes=id))] = KnownPatch(version, id_text(prev), body_hash, size, operations)
+
+    def _known(self, log: LockedLog, ids: Sequence[bytes]) -> Rows:
+        connection = self._connection
+        hint = _INDEX_OF_IDS[connection.dialect.name]
+        one, all_of_them = marks(connection, 1), marks(connection, len(ids))
+        text = (
+            f"SELECT id, version, prev, body_hash, bytes, operations FROM patch {hint} "  # noqa: S608 - constants
+            f"WHERE log = {one} AND id IN ({all_of_them})"
+        )
+        return execute(connection, text, (log.key, *ids))
 
     def known(self, log: LockedLog, ids: Sequence[PatchId]) -> Mapping[PatchId, KnownPatch]:
         """Those of the ids that the log has."""
@@ -180,7 +173,7 @@ class Batch:
         self._insert()
         grown = [log for log in self._logs.values() if log.bytes]
         if grown:
-            self._connection.execute(_UPDATE_LOG, [self._log_row(log) for log in grown])
+            _UPDATE_LOG.do(self._connection, map(self._log_row, grown))
         for log in grown:
             log.operations = log.bytes = 0
 

@@ -13,6 +13,7 @@ from typing import Final
 from sqlalchemy import and_, bindparam, case, func, select
 
 from patchlog.log.database import Database
+from patchlog.log.driver import DriverStatement
 from patchlog.log.records import LoggedPatch
 from patchlog.log.rows import AnyRow, record_of
 from patchlog.log.tables import PATCH, PATCH_CHUNK
@@ -26,18 +27,20 @@ _MOST_BYTES: Final = 1 << 20
 _OF_VERSIONS: Final = and_(
     PATCH.c.log == bindparam("log"), PATCH.c.version.between(bindparam("first"), bindparam("last"))
 )
-_SUMS: Final = select(
-    func.count(), func.sum(PATCH.c.bytes), func.sum(case((PATCH.c.body == PATCH.c.version, 0), else_=1))
-).where(_OF_VERSIONS)
+_SUMS: Final = DriverStatement(
+    select(func.count(), func.sum(PATCH.c.bytes), func.sum(case((PATCH.c.body == PATCH.c.version, 0), else_=1))).where(
+        _OF_VERSIONS
+    )
+)
 _SIZES: Final = select(PATCH.c.version, PATCH.c.bytes, PATCH.c.body).where(_OF_VERSIONS).order_by(PATCH.c.version)
-_RECORDS: Final = select(PATCH).where(_OF_VERSIONS).order_by(PATCH.c.version)
-_CHUNKS: Final = (
+_RECORDS: Final = DriverStatement(select(PATCH).where(_OF_VERSIONS).order_by(PATCH.c.version))
+_CHUNKS: Final = DriverStatement(
     select(PATCH.c.version, PATCH_CHUNK.c.bytes)
     .join(PATCH_CHUNK, and_(PATCH_CHUNK.c.log == PATCH.c.log, PATCH_CHUNK.c.body == PATCH.c.body))
     .where(_OF_VERSIONS)
     .order_by(PATCH.c.version, PATCH_CHUNK.c.number)
 )
-_CHUNKS_OF_BODIES: Final = (
+_CHUNKS_OF_BODIES: Final = DriverStatement(
     select(PATCH_CHUNK.c.bytes)
     .where(PATCH_CHUNK.c.log == bindparam("log"), PATCH_CHUNK.c.body.between(bindparam("first"), bindparam("last")))
     .order_by(PATCH_CHUNK.c.body, PATCH_CHUNK.c.number)
@@ -101,11 +104,11 @@ def _together(database: Database, log: int, first: int, last: int) -> StoredPatc
     """Patches as one piece; None where they are too large for that, or not all there."""
     parameters = {"log": log, "first": first, "last": last}
     with database.reading() as connection:
-        count, size, of_stages = connection.execute(_SUMS, parameters).one()
+        ((count, size, of_stages),) = _SUMS.rows(connection, parameters)
     if count != last - first + 1 or size > _MOST_BYTES or of_stages:
         return None
     with database.reading() as connection:
-        chunks = connection.execute(_CHUNKS_OF_BODIES, parameters).scalars().all()
+        chunks = [row.bytes for row in _CHUNKS_OF_BODIES.rows(connection, parameters)]
     return StoredPatches(range(first, last + 1), size, (b"".join(chunks),))
 
 
@@ -124,7 +127,7 @@ def _in_groups(database: Database, log: int, first: int, last: int) -> Iterator[
         elif all(row.body == row.version for row in group):
             parameters = {"log": log, "first": begin.version, "last": end.version}
             with database.reading() as connection:
-                chunks = connection.execute(_CHUNKS_OF_BODIES, parameters).scalars().all()
+                chunks = [row.bytes for row in _CHUNKS_OF_BODIES.rows(connection, parameters)]
             yield StoredPatches(of_group, size, chunks)
         else:
             bodies = (StoredBody(database, log, row.body) for row in group)
@@ -137,7 +140,7 @@ def logged_patches(database: Database, log: int, versions: range) -> Iterator[Lo
     while after < last:
         parameters = {"log": log, "first": after + 1, "last": min(last, after + _MOST_PATCHES)}
         with database.reading() as connection:
-            rows = connection.execute(_RECORDS, parameters).all()
+            rows = _RECORDS.rows(connection, parameters)
         if not rows:
             return
         for group in _grouped(rows):
@@ -166,7 +169,7 @@ def _fetched(database: Database, log: int, group: list[AnyRow]) -> Iterator[Logg
     chunks: dict[int, list[bytes]] = {row.version: [] for row in group}
     parameters = {"log": log, "first": group[0].version, "last": group[-1].version}
     with database.reading() as connection:
-        for version, data in connection.execute(_CHUNKS, parameters):
+        for version, data in _CHUNKS.rows(connection, parameters):
             chunks[version].append(data)
     for row in group:
         yield LoggedPatch(record_of(row), tuple(chunks[row.version]))

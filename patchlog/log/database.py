@@ -15,6 +15,7 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 
 from patchlog.errors import MissingExtra, UsageError
 from patchlog.log.database_errors import storage_errors_translated
+from patchlog.log.driver import execute
 
 __all__ = ["Database"]
 
@@ -90,9 +91,10 @@ class Database:
 
 
 def _sqlite_engine(url: URL, begin: str) -> Engine:
-    engine = create_engine(url)
+    # What a connection did has ended when it is given back: there is nothing to take back then.
+    engine = create_engine(url, pool_reset_on_return=None)
     event.listen(engine, "connect", _set_pragmas)
-    event.listen(engine, "begin", lambda connection: connection.exec_driver_sql(begin))
+    event.listen(engine, "begin", lambda connection: execute(connection, begin))
     return engine
 
 

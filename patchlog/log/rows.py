@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from typing import Any, TypeAlias
 from uuid import UUID
 
-from sqlalchemy import Connection, Row, Table
+from sqlalchemy import Row
 
 from patchlog.codec.patch_ids import PatchId
 from patchlog.log.records import Head, LogDescription, LogOptions, PatchRecord, time_of
@@ -18,7 +17,6 @@ __all__ = [
     "head_of",
     "id_bytes",
     "id_text",
-    "insert_rows",
     "now_ms",
     "options_of",
     "patch_row",
@@ -46,7 +44,8 @@ def now_ms() -> int:
 
 def options_of(row: AnyRow) -> LogOptions:
     """The options of a log, from its row."""
-    return LogOptions(rdf_star=row.rdf_star, generalized_statements=row.generalized_statements)
+    # The driver of SQLite has numbers.
+    return LogOptions(rdf_star=bool(row.rdf_star), generalized_statements=bool(row.generalized_statements))
 
 
 def head_of(row: AnyRow) -> Head:
@@ -107,17 +106,6 @@ def patch_row(log: int, record: PatchRecord, time_ms: int, body: int) -> tuple[o
         time_ms,
         body,
     )
-
-
-def insert_rows(connection: Connection, table: Table, rows: Sequence[tuple[object, ...]]) -> None:
-    """Write whole rows, whose values are what the driver takes.
-
-    For rows by the thousand SQLAlchemy's own insert takes longer to arrange the values than SQLite to write them.
-    """
-    mark = "?" if connection.dialect.paramstyle == "qmark" else "%s"
-    columns = [column.name for column in table.columns]
-    statement = f"INSERT INTO {table.name} ({', '.join(columns)}) VALUES ({', '.join([mark] * len(columns))})"  # noqa: S608
-    connection.exec_driver_sql(statement, list(rows))
 
 
 def _known_id(data: bytes) -> PatchId:

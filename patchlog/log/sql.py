@@ -21,6 +21,7 @@ from patchlog.log.batch import Batch
 from patchlog.log.chunks import logged_patches, stored_patches
 from patchlog.log.contract import PatchFormat
 from patchlog.log.database import Database
+from patchlog.log.driver import DriverStatement
 from patchlog.log.listener import Listener
 from patchlog.log.migration import check_migrated, migrate
 from patchlog.log.pieces import in_pieces
@@ -60,7 +61,7 @@ from patchlog.log.writer import Job, Writer
 
 __all__ = ["SqlLogStore", "SqlPatchLog"]
 
-_LOG_BY_NAME: Final = select(LOG).where(LOG.c.name == bindparam("wanted"))
+_LOG_BY_NAME: Final = DriverStatement(select(LOG).where(LOG.c.name == bindparam("wanted")))
 _HEAD_VERSIONS: Final = select(LOG.c.name, LOG.c.head_version).where(LOG.c.name.in_(bindparam("names", expanding=True)))
 
 _MOST_NAMES: Final = 1000
@@ -174,10 +175,10 @@ class SqlLogStore:
     def row(self, name: str) -> AnyRow:
         """The row of a log."""
         with self.database.reading() as connection:
-            row = connection.execute(_LOG_BY_NAME, {"wanted": name}).first()
-        if row is None:
+            rows: list[AnyRow] = _LOG_BY_NAME.rows(connection, {"wanted": name})
+        if not rows:
             raise LogNotFound(f"there is no log {name!r}")
-        return row
+        return rows[0]
 
     def options(self, name: str) -> LogOptions:
         """The options of a log, as they were when they were asked for; who appends compares them under the lock."""

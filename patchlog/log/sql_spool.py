@@ -12,7 +12,8 @@ from patchlog.errors import LogNotFound, StorageError
 from patchlog.log.batch import Batch
 from patchlog.log.chunks import StoredBody
 from patchlog.log.database import Database
-from patchlog.log.rows import insert_rows, now_ms
+from patchlog.log.driver import insert_rows
+from patchlog.log.rows import now_ms
 from patchlog.log.staging import MAX_PATCHES, SpooledChunk
 from patchlog.log.tables import LOG, PATCH_CHUNK, STAGE, body_of_stage
 from patchlog.log.writer import Job, Writer

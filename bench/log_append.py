@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # run as a script
 
 from bench.loads import Load, Step, answered, drive
 from bench.machine import print_machine, verdict
-from bench.services import Server, arguments, new_log, patchlog
+from bench.services import Server, answering_at_once, arguments, new_log, patchlog
 from patchlog.codec.options import PatchOptions
 from patchlog.engine import Converter
 
@@ -97,6 +97,7 @@ def main() -> None:
     }
     print_machine(TITLE)
     print(", ".join(f"{name}: {len(body):,} bytes" for name, body in bodies.items()))
+    _print_ceiling(bodies, seconds)
     for database in options.database:
         print(f"\n## {database}\n")
         print(f"{'':44} {'1/s':>8} {'p50 ms':>8} {'p99 ms':>8} {'CPU ms':>8} {'x RDF Delta':>12}")
@@ -121,6 +122,15 @@ def _print(name: str, load: Load, yardstick: float) -> None:
         f"{load.per_second / yardstick:12.2f}",
         flush=True,
     )
+
+
+def _print_ceiling(bodies: dict[str, bytes], seconds: float) -> None:
+    """How fast these clients are where the server has nothing to do: they share the cores with it."""
+    media_type, body = next(iter(bodies.items()))
+    with answering_at_once() as server:
+        found = {n: drive(server, n, seconds, appender("/logs/none", body, media_type)).per_second for n in RDF_DELTA}
+    of_all = ", ".join(f"{rate:,.0f} with {clients}" for clients, rate in found.items())
+    print(f"a server that does nothing but answer: {of_all} clients, a second")
 
 
 def _print_goals(clients: int, load: Load, bare: float, *, quick: bool) -> None:

@@ -20,6 +20,30 @@ import httpx
 DATABASES = ("sqlite", "postgresql")
 
 _TICKS = os.sysconf("SC_CLK_TCK")
+_AT_ONCE = """
+import asyncio, re, sys, uvloop
+
+LENGTH = re.compile(rb"(?i)content-length: (\\d+)")
+ANSWER = b"HTTP/1.1 201 Created\\r\\ncontent-length: 2\\r\\n\\r\\n{}"
+
+class AtOnce(asyncio.Protocol):
+    def connection_made(self, transport):
+        self.transport, self.got = transport, b""
+
+    def data_received(self, data):
+        self.got += data
+        head, end, body = self.got.partition(b"\\r\\n\\r\\n")
+        if end and len(body) >= int(LENGTH.search(head)[1]):
+            self.got = b""
+            self.transport.write(ANSWER)
+
+async def serve():
+    server = await asyncio.get_running_loop().create_server(AtOnce, "127.0.0.1", 0)
+    print(f"running on http://127.0.0.1:{server.sockets[0].getsockname()[1]}", flush=True)
+    await server.serve_forever()
+
+uvloop.run(serve())
+"""
 _STATIC = "import sys; from starlette.staticfiles import StaticFiles; app = StaticFiles(directory=sys.argv[-1])"
 
 
@@ -90,6 +114,16 @@ def static_files(folder: Path) -> Iterator[Server]:
         )
         with _serving([sys.executable, str(program), str(folder)], Path(name)) as server:
             yield server
+
+
+@contextmanager
+def answering_at_once() -> Iterator[Server]:
+    """A server that only looks where a request ends, and answers: what the clients can do at most on this machine."""
+    with (
+        tempfile.TemporaryDirectory(prefix="patchlog-bench-") as name,
+        _serving([sys.executable, "-c", _AT_ONCE], Path(name)) as server,
+    ):
+        yield server
 
 
 @contextmanager

@@ -153,12 +153,12 @@ def test_one_snapshot_of_a_log_is_made_at_a_time(sql_backend, sql_log):
     def slow():
         yield NQUADS
         begun.set()
-        assert go_on.wait(20)
+        assert go_on.wait(60)
 
     made = []
     thread = threading.Thread(target=lambda: made.append(sql_log.snapshots.put(0, slow(), "nquads")))
     thread.start()
-    assert begun.wait(20)
+    assert begun.wait(60)
     other = sql_backend.open().log("people")
 
     with pytest.raises(SnapshotBusy) as raised:

@@ -15,6 +15,7 @@ import pytest
 from patchlog.engine import PatchDecoder
 from patchlog.log.database import Database
 from patchlog.log.migration import migrate
+from tests.waiting import wait_until
 
 HOUSE = Path(__file__).parents[2]
 JELLY = {"Content-Type": "application/x-jelly-rdf-patch"}
@@ -46,11 +47,16 @@ class ServiceProcess:
             )
         self.port = self._awaited_port()
         self.url = f"http://127.0.0.1:{self.port}"
-        self.client = httpx.Client(base_url=self.url, timeout=20, headers={"Accept-Encoding": "identity"})
+        self.client = httpx.Client(base_url=self.url, timeout=60, headers={"Accept-Encoding": "identity"})
 
     @property
     def log_text(self):
         return self._log.read_text()
+
+    @property
+    def open_tails(self):
+        """The tails and long polls that go on."""
+        return float(re.search(r"^patchlog_tails (\S+)$", self.client.get("/metrics").text, re.MULTILINE)[1])
 
     @property
     def peak_bytes(self):
@@ -67,13 +73,13 @@ class ServiceProcess:
         return int(re.search(r"VmRSS:\s+(\d+) kB", status)[1]) * 1024
 
     def connect(self):
-        return socket.create_connection(("127.0.0.1", self.port), timeout=10)
+        return socket.create_connection(("127.0.0.1", self.port), timeout=60)
 
     def end(self):
         if self.process.poll() is None:
             self.process.terminate()
             try:
-                self.process.wait(20)
+                self.process.wait(60)
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()
@@ -81,13 +87,11 @@ class ServiceProcess:
         self.client.close()
 
     def _awaited_port(self):
-        deadline = time.monotonic() + 30
-        while time.monotonic() < deadline:
-            if found := re.search(r"running on http://[^ ]*:(\d+)", self.log_text):
-                return int(found[1])
+        def port():
             assert self.process.poll() is None, self.log_text
-            time.sleep(0.02)
-        pytest.fail(f"the service does not come up: {self.log_text}")
+            return re.search(r"running on http://[^ ]*:(\d+)", self.log_text)
+
+        return int(wait_until(port, pause=0.02)[1])
 
 
 @pytest.fixture

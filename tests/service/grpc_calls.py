@@ -1,7 +1,6 @@
 """What a client of gRPC does: calls by name, without stubs, and what comes back."""
 
 import re
-import time
 import uuid
 
 import grpc
@@ -10,6 +9,7 @@ import pytest
 from patchlog import rdf
 from patchlog.codec.fields import varint
 from patchlog.wire import PatchSubscribe, RdfStreamOptions, RdfStreamSubscribe
+from tests.waiting import wait_until
 
 RDF = "/eu.ostrzyciel.jelly.core.proto.v1.RdfStreamService"
 PATCHES = "/patchlog.v1.PatchStreamService"
@@ -20,11 +20,7 @@ TRIPLES, QUADS, GRAPHS = 1, 2, 3
 
 def grpc_address(service):
     """Where a service listens for gRPC, as it says in its log."""
-    deadline = time.monotonic() + 20
-    while (found := re.search(r"gRPC is at ([0-9.]+:\d+)", service.log_text)) is None:
-        assert time.monotonic() < deadline, service.log_text
-        time.sleep(0.05)
-    return found[1]
+    return wait_until(lambda: re.search(r"gRPC is at ([0-9.]+:\d+)", service.log_text))[1]
 
 
 def new_log(service):
@@ -40,17 +36,17 @@ def push_text(service, log, text):
     return answer.json()
 
 
-def subscribe(channel, topic, timeout=20, metadata=(), **options):
+def subscribe(channel, topic, timeout=60, metadata=(), **options):
     request = RdfStreamSubscribe(topic=topic, requested_options=RdfStreamOptions(**options))
     call = channel.unary_stream(f"{RDF}/SubscribeRdf")
     return call(request.SerializeToString(), timeout=timeout, metadata=metadata)
 
 
-def publish(channel, frames, metadata=(), timeout=20):
+def publish(channel, frames, metadata=(), timeout=60):
     return channel.stream_unary(f"{RDF}/PublishRdf")(iter(frames), metadata=metadata, timeout=timeout)
 
 
-def patches_of(channel, log, after=0, until=0, timeout=20):
+def patches_of(channel, log, after=0, until=0, timeout=60):
     request = PatchSubscribe(log=log, after=after, until=until)
     return channel.unary_stream(f"{PATCHES}/SubscribePatches")(request.SerializeToString(), timeout=timeout)
 

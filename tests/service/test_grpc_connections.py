@@ -16,6 +16,7 @@ from pathlib import Path
 import grpc
 import httpx
 import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from patchlog import patch
 from patchlog.wire import RdfStreamFrame
@@ -37,6 +38,7 @@ from tests.service.grpc_calls import (
     split,
     subscribe,
 )
+from tests.waiting import wait_until
 
 HOUSE = Path(__file__).parents[2]
 MEGABYTE = 1 << 20
@@ -47,7 +49,7 @@ LIMITS = {"max_body_bytes": 24 * MEGABYTE}
 @pytest.fixture(scope="module")
 def service(tmp_path_factory):
     folder = tmp_path_factory.mktemp("grpc")
-    one = ServiceProcess(folder, "sqlite:///log.db", grpc_port=0, heartbeat_seconds=0.5, send_seconds=1, **LIMITS)
+    one = ServiceProcess(folder, "sqlite:///log.db", grpc_port=0, heartbeat_seconds=0.5, send_seconds=5, **LIMITS)
     one.grpc = grpc_address(one)
     yield one
     one.end()
@@ -69,18 +71,6 @@ def push(service, log):
     return partial(push_text, service, log)
 
 
-def open_tails(service):
-    [line] = [line for line in service.client.get("/metrics").text.splitlines() if line.startswith("patchlog_tails ")]
-    return float(line.split()[1])
-
-
-def wait_until(claim, seconds=15):
-    deadline = time.monotonic() + seconds
-    while not claim():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 # -- who goes away --
 
 
@@ -91,7 +81,7 @@ def test_deadline_of_a_subscriber_ends_its_tail(service, channel, log, push, fol
     code, _ = refusal(lambda: list(follow(channel, log, timeout=1)))
 
     assert code == grpc.StatusCode.DEADLINE_EXCEEDED
-    wait_until(lambda: open_tails(service) == 0)
+    wait_until(lambda: service.open_tails == 0)
 
 
 @pytest.mark.parametrize("follow", [subscribe, patches_of])
@@ -99,31 +89,32 @@ def test_subscriber_that_cancels_leaves_no_tail(service, channel, log, push, fol
     push(add('"1"'))
     call = follow(channel, log)
     next(call)
-    wait_until(lambda: open_tails(service) == 1)
+    wait_until(lambda: service.open_tails == 1)
 
     call.cancel()
 
-    wait_until(lambda: open_tails(service) == 0)
+    wait_until(lambda: service.open_tails == 0)
 
 
 @pytest.mark.parametrize("end", ["deadline", "cancel"])
 def test_publisher_that_gives_up_leaves_nothing(service, channel, log, end):
+    grpc.channel_ready_future(channel).result(60)
     goes_on = threading.Event()
     taken = threading.Event()
 
     def endless():
         yield from frames_of([['"1"'], ['"2"']])
         taken.set()
-        goes_on.wait(20)
+        goes_on.wait(60)
 
     call = channel.stream_unary(f"{RDF}/PublishRdf").future(
-        endless(), metadata=(("topic", log),), timeout=1 if end == "deadline" else 20
+        endless(), metadata=(("topic", log),), timeout=3 if end == "deadline" else 60
     )
-    assert taken.wait(10)
+    assert taken.wait(60)
     if end == "cancel":
         call.cancel()
     with pytest.raises((grpc.RpcError, grpc.FutureCancelledError)):
-        call.result(20)
+        call.result(60)
     goes_on.set()
 
     assert service.client.get(f"/logs/{log}").json()["head"]["version"] == 0
@@ -137,11 +128,11 @@ def test_client_that_is_silent_is_noticed(service, log, push):
     with FrozenProxy(service.grpc) as proxy, grpc.insecure_channel(proxy.address) as channel:
         call = subscribe(channel, log)
         next(call)
-        wait_until(lambda: open_tails(service) == 1)
+        wait_until(lambda: service.open_tails == 1)
 
         proxy.freeze()
 
-        wait_until(lambda: open_tails(service) == 0)
+        wait_until(lambda: service.open_tails == 0)
         call.cancel()
 
 
@@ -314,7 +305,7 @@ def test_client_that_does_not_speak_tls_or_trust_us_gets_nothing(secured, client
     )
 
     with made as channel:
-        code, _ = refusal(lambda: list(subscribe(channel, "people@0", metadata=(key,), timeout=10)))
+        code, _ = refusal(lambda: list(subscribe(channel, "people@0", metadata=(key,))))
 
     assert code == grpc.StatusCode.UNAVAILABLE
 
@@ -329,7 +320,7 @@ def test_certificate_without_its_key_is_refused(certificate, tmp_path):
         capture_output=True,
         text=True,
         check=False,
-        timeout=30,
+        timeout=120,
     )
 
     assert done.returncode == 1
@@ -340,7 +331,7 @@ def test_certificate_without_its_key_is_refused(certificate, tmp_path):
 
 
 def test_stopping_service_says_so_to_subscribers(start):
-    service = start(grpc_port=0, shutdown_seconds=3)
+    service = start(grpc_port=0, shutdown_seconds=3600)  # it does not wait for them
     service.client.put("/logs/people").raise_for_status()
     service.client.post("/logs/people/patches", content=add('"1"'), headers=TEXT).raise_for_status()
     with grpc.insecure_channel(grpc_address(service)) as channel:
@@ -348,12 +339,10 @@ def test_stopping_service_says_so_to_subscribers(start):
         for call in calls:
             next(call)
 
-        begun = time.monotonic()
         service.process.terminate()
 
         assert [refusal(lambda call=call: list(call))[0] for call in calls] == [grpc.StatusCode.UNAVAILABLE] * 2
-    assert service.process.wait(10) == 0
-    assert time.monotonic() - begun < 10
+    assert service.process.wait(60) == 0
 
 
 def test_deleted_log_ends_its_streams(service, channel, log, push):
@@ -368,7 +357,7 @@ def test_deleted_log_ends_its_streams(service, channel, log, push):
 
 
 def test_uploads_that_are_under_way_may_end_while_the_service_stops(start):
-    service = start(grpc_port=0, shutdown_seconds=8)
+    service = start(grpc_port=0, shutdown_seconds=60)
     some = [patch.TransactionStart(), patch.Add("<http://e/s>", P, '"1"', ""), patch.TransactionCommit()]
     uploads = {
         f"{RDF}/PublishRdf": frames_of([['"1"'], ['"2"']]),
@@ -379,22 +368,29 @@ def test_uploads_that_are_under_way_may_end_while_the_service_stops(start):
         for number, (method, frames) in enumerate(uploads.items()):
             name = f"log-{number}"
             service.client.put(f"/logs/{name}").raise_for_status()
-            rest = queue.Queue()
-            rest.put(frames[0])
+            first, *left = frames
+            rest, is_sent = queue.Queue(), threading.Event()
             metadata = (("topic", name), ("log", name))
-            call = channel.stream_unary(method).future(iter(rest.get, None), metadata=metadata, timeout=20)
-            calls.append((call, rest, [*frames[1:], None]))
-        time.sleep(0.5)  # the first frames are on their way
+            call = channel.stream_unary(method).future(_in_parts(first, is_sent, rest), metadata=metadata, timeout=60)
+            calls.append((call, rest, left))
+            assert is_sent.wait(60)
+        health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest())  # what came before it was taken
 
         service.process.terminate()
         wait_until(lambda: not _is_ready(service))
         for _, rest, left in calls:
-            for frame in left:
+            for frame in (*left, None):
                 rest.put(frame)
 
         for call, _, _ in calls:
-            call.result(20)
-    assert service.process.wait(15) == 0
+            call.result(60)
+    assert service.process.wait(60) == 0
+
+
+def _in_parts(first, is_sent, rest):
+    yield first
+    is_sent.set()
+    yield from iter(rest.get, None)
 
 
 def _is_ready(service):

@@ -8,24 +8,21 @@ import time
 import pytest
 
 from api.settings import Settings
+from tests.waiting import wait_until
 
 BODY = b"TX .\nA <http://example.org/s> <http://example.org/p> <http://example.org/o> .\nTC .\n"
 
 
-def talk(service, *parts, pause=0.05, timeout=3):
-    """Send the parts, and return all that comes until the connection is closed, or nothing comes any more."""
+def talk(service, *parts):
+    """Send the parts, and return all that comes until the connection is closed."""
     received = b""
-    with service.connect() as connection:
-        connection.settimeout(timeout)
-        with contextlib.suppress(TimeoutError, ConnectionError):
-            for part in parts:
-                connection.sendall(part)
-                time.sleep(pause)
-            while data := connection.recv(1 << 16):
-                received += data
-                if not part:
-                    break
-            received += b"<closed>"
+    with service.connect() as connection, contextlib.suppress(ConnectionError):
+        for part in parts:
+            connection.sendall(part)
+            time.sleep(0.05)
+        while data := connection.recv(1 << 16):
+            received += data
+        received += b"<closed>"
     return received
 
 
@@ -104,12 +101,22 @@ def test_malformed_requests_are_refused(sqlite_service, request_bytes):
     assert received.endswith(b"<closed>")
 
 
-@pytest.mark.parametrize("chunk", [b"zz\r\nTX .\r\n", b"5\r\nTX .\nxx", b"-5\r\nTX .\n\r\n", b"5;" + b"x" * 20_000_000])
+@pytest.mark.parametrize("chunk", [b"zz\r\nTX .\r\n", b"5\r\nTX .\nxx", b"-5\r\nTX .\n\r\n"])
 def test_malformed_chunks_leave_nothing(sqlite_log, chunk):
     received = talk(sqlite_log.service, post(sqlite_log, "Transfer-Encoding: chunked", length=None) + chunk)
 
     assert statuses(received) in ([400], [])
     assert sqlite_log.get().json()["head"]["version"] == 0
+
+
+def test_chunk_that_does_not_begin_is_given_up(start, new_log):
+    """An extension of a chunk may be long, and is no part of the body."""
+    log = new_log(start(body_seconds=1))
+
+    received = talk(log.service, post(log, "Transfer-Encoding: chunked", length=None) + b"5;" + b"x" * 20_000_000)
+
+    assert statuses(received) in ([408], [])
+    assert log.get().json()["head"]["version"] == 0
 
 
 def test_large_heads_are_refused(sqlite_service):
@@ -126,21 +133,17 @@ def test_large_heads_are_refused(sqlite_service):
 
 @pytest.mark.parametrize("sent", [b"", b"GET /healthz HT", b"GET /healthz HTTP/1.1\r\nHost: he"])
 def test_slow_heads_are_closed(start, sent):
+    """A byte now and then does not help."""
     service = start(head_seconds=0.5)
-    begun = time.monotonic()
 
     with service.connect() as connection:
         connection.sendall(sent)
-        for _ in range(20):
+        for _ in range(10):
             time.sleep(0.1)
             with contextlib.suppress(ConnectionError):
                 connection.sendall(b"x")
-            if time.monotonic() - begun > 1:
-                break
         with contextlib.suppress(ConnectionError):
             assert connection.recv(100) == b""
-
-    assert time.monotonic() - begun < 5
 
 
 def test_default_for_slow_heads_is_below_half_a_minute():
@@ -150,7 +153,7 @@ def test_default_for_slow_heads_is_below_half_a_minute():
 def test_idle_connections_are_closed(start):
     service = start(keep_alive_seconds=1)
 
-    received = talk(service, GET, timeout=5)
+    received = talk(service, GET)
 
     assert statuses(received) == [200]
     assert received.endswith(b"<closed>")
@@ -174,7 +177,7 @@ def test_connection_goes_on_after_a_refused_body(sqlite_log, framing):
     )
     body = b"hello" if framing == "length" else b"5\r\nhello\r\n0\r\n\r\n"
 
-    late = talk(sqlite_log.service, refused, body + GET, body and LAST)
+    late = talk(sqlite_log.service, refused, body + GET, LAST)
     at_once = talk(sqlite_log.service, refused + body + LAST)
 
     assert statuses(late) == [415, 200, 200]
@@ -202,13 +205,18 @@ def test_refused_upload_is_not_read_to_its_end(sqlite_log):
 
 
 def test_expectation_is_answered(sqlite_log):
-    received = talk(sqlite_log.service, post(sqlite_log, "Expect: 100-continue", "Connection: close"), BODY)
+    with sqlite_log.service.connect() as connection:
+        connection.sendall(post(sqlite_log, "Expect: 100-continue", "Connection: close"))
+        asked = connection.recv(1000)
+        connection.sendall(BODY)
+        answer = connection.recv(1000)
 
-    assert statuses(received) == [100, 201]
+    assert [statuses(asked), statuses(answer)] == [[100], [201]]
 
 
-def test_service_stops_soon_with_open_tails(start, new_log, patches):
-    service = start()
+def test_service_that_stops_ends_open_tails(start, new_log, patches):
+    """It does not wait for them: its patience with requests is longer than that of this test."""
+    service = start(shutdown_seconds=3600)
     log = new_log(service)
     log.append(patches.one())
     tails = [service.connect() for _ in range(50)]
@@ -219,12 +227,11 @@ def test_service_stops_soon_with_open_tails(start, new_log, patches):
     waiting.sendall(head(f"GET {log.path}/stream?after=1&wait=50 HTTP/1.1", "Host: here"))
     for tail in tails:
         assert tail.recv(1000).startswith(b"HTTP/1.1 200 ")
-    begun = time.monotonic()
+    wait_until(lambda: service.open_tails == len(tails) + 1)
 
     service.process.send_signal(signal.SIGTERM)
 
-    assert service.process.wait(10) == 0
-    assert time.monotonic() - begun < 10
+    assert service.process.wait(60) == 0
     for tail in tails:
         assert tail.recv(1000) == b"0\r\n\r\n", "the stream has an end"
         tail.close()
@@ -241,7 +248,7 @@ def test_slow_reader_is_dropped_and_costs_little(start, new_log, patches):
 
     with service.connect() as slow:
         slow.sendall(head(f"GET {log.path}/stream?after=0 HTTP/1.1", "Host: here"))
-        time.sleep(3)
+        wait_until(lambda: f"{log.path}/stream" in service.log_text)  # which has requests that are over
         grown = service.resident_bytes - before
         size = 0
         with contextlib.suppress(ConnectionError):

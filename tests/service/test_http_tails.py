@@ -1,7 +1,6 @@
 """Live tails: chunked streams, server-sent events and long polls."""
 
 import http.client
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -12,12 +11,13 @@ import pytest
 from patchlog.engine import PatchDecoder
 from patchlog.log.sql import SqlLogStore
 from patchlog.model import Add, Punctuation
+from tests.waiting import wait_until
 
 
 @contextmanager
 def tail(log, after=0, accept="*/*", **headers):
     """The answer to a request for a live tail, which is read from as bytes come."""
-    connection = http.client.HTTPConnection("127.0.0.1", log.service.port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", log.service.port, timeout=60)
     connection.request("GET", f"{log.path}/stream?after={after}", headers={"Accept": accept, **headers})
     answer = connection.getresponse()
     assert answer.status == 200
@@ -71,16 +71,14 @@ def test_tail_begins_before_the_log_has_patches(log, patches):
         assert subjects(read_patches(answer, 1)) == ["a"]
 
 
-def test_patch_is_there_within_milliseconds(log, patches):
-    delays = []
+def test_tail_is_told_of_a_patch_and_does_not_look_for_it(service, start, new_log, patches):
+    log = new_log(start(service.database, poll_seconds=3600))
+
     with tail(log) as answer:
         for i in range(20):
             log.append(patches.one(f"s{i}"))
-            begun = time.monotonic()
-            read_patches(answer, 1)
-            delays.append(time.monotonic() - begun)
 
-    assert sorted(delays)[10] < 0.1
+            assert subjects(read_patches(answer, 1)) == [f"s{i}"]
 
 
 def test_idle_tail_gets_heartbeats(start, new_log, patches):
@@ -167,13 +165,15 @@ def test_long_poll_answers_with_what_is_there(log, patches, operations):
 
 
 def test_long_poll_waits_for_a_patch(log, patches, operations):
-    threading.Timer(0.3, lambda: log.append(patches.one("a"))).start()
-    begun = time.monotonic()
+    before = log.service.open_tails
 
-    answer = log.get("/stream?after=0&wait=10")
+    with ThreadPoolExecutor() as threads:
+        waiting = threads.submit(log.get, "/stream?after=0&wait=60", timeout=60)
+        wait_until(lambda: log.service.open_tails > before)
+        assert not waiting.done()
+        log.append(patches.one("a"))
 
-    assert 0.2 < time.monotonic() - begun < 3
-    assert subjects(operations(answer.content)) == ["a"]
+        assert subjects(operations(waiting.result().content)) == ["a"]
 
 
 def test_long_poll_ends_when_the_time_is_up(log):
@@ -182,7 +182,7 @@ def test_long_poll_ends_when_the_time_is_up(log):
     answer = log.get("/stream?after=0&wait=0.3")
 
     assert (answer.status_code, answer.content) == (204, b"")
-    assert 0.2 < time.monotonic() - begun < 2
+    assert time.monotonic() - begun > 0.2
 
 
 def test_tail_ends_with_its_log(log, patches):
@@ -254,6 +254,7 @@ def test_many_tails_under_writers_miss_and_repeat_nothing(service, new_log, patc
 def test_idle_tails_are_cheap(sqlite_service, new_log, patches):
     """A slice of thousands: no thread each, and little memory."""
     log = new_log(sqlite_service)
+    wait_until(lambda: log.service.open_tails == 0)
     before = sqlite_service.resident_bytes
     connections = [sqlite_service.connect() for _ in range(300)]
     for connection in connections:
@@ -262,19 +263,13 @@ def test_idle_tails_are_cheap(sqlite_service, new_log, patches):
         assert connection.recv(1000)
     threads = len(list(Path(f"/proc/{sqlite_service.process.pid}/task").iterdir()))
 
-    begun = time.monotonic()
     log.append(patches.one())
     for connection in connections:
         assert connection.recv(1000)
-    took = time.monotonic() - begun
 
-    assert f"patchlog_tails {len(connections)}.0" in log.client.get("/metrics").text
+    assert log.service.open_tails == len(connections)
     assert threads < 100
     assert (sqlite_service.resident_bytes - before) / len(connections) < 100_000
-    assert took < 2
     for connection in connections:
         connection.close()
-    deadline = time.monotonic() + 10
-    while "patchlog_tails 0.0" not in log.client.get("/metrics").text:
-        assert time.monotonic() < deadline, "tails whose clients are gone end"
-        time.sleep(0.1)
+    wait_until(lambda: log.service.open_tails == 0)

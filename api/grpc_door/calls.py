@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from functools import partial
 from http import HTTPStatus
 from typing import Any, Final, NoReturn, TypeVar
 
@@ -17,9 +19,9 @@ __all__ = [
     "Context",
     "accept",
     "answering",
-    "batches_of",
     "check",
     "check_complete",
+    "feed",
     "headers_of",
     "metadata_of",
     "read_ahead",
@@ -103,7 +105,7 @@ async def check(service: Service, context: Context, right: Right, log: str) -> N
     await service.access.check(metadata_of(context, "authorization") or "", right, log)
 
 
-async def batches_of(service: Service, frames: AsyncIterator[bytes]) -> AsyncIterator[list[bytes]]:
+async def _batches_of(service: Service, frames: AsyncIterator[bytes]) -> AsyncIterator[list[bytes]]:
     """Frames as they come, some together: it takes longer to go to a thread with a frame than to read it there.
 
     Raises Refused where they are more than an upload may be.
@@ -124,6 +126,21 @@ async def batches_of(service: Service, frames: AsyncIterator[bytes]) -> AsyncIte
             batch, size = [], 0
     if batch:
         yield batch
+
+
+async def feed(service: Service, frames: AsyncIterator[bytes], write: Callable[[list[bytes]], None]) -> None:
+    """Have frames written in a thread, some while those behind them come."""
+    writing: asyncio.Future[None] | None = None
+    try:
+        async for some in _batches_of(service, frames):
+            if writing is not None:
+                await writing
+            writing = service.run(partial(write, some))
+        if writing is not None:
+            await writing
+    finally:
+        if writing is not None and not writing.done():
+            await asyncio.wait([writing])  # whoever cleans up is not to meet it at work
 
 
 async def accept(context: Context) -> None:

@@ -84,15 +84,14 @@ class GrowingStream:
             yield self.finish()
             return
         splitter = FrameSplitter(max_frame_bytes=_STORED_LIMITS.max_frame_bytes, strict=True, delimited=True)
-        joined = bytearray()
+        waiting: list[bytes] = []
         for chunk in whole:
-            for frame in splitter.feed(chunk):
-                joined += frame
-            if len(joined) >= _JOINED_BYTES:
-                yield [bytes(joined)]
-                joined.clear()
-        if joined:
-            yield [bytes(joined)]
+            waiting += splitter.feed(chunk)
+            if sum(map(len, waiting)) >= _JOINED_BYTES:
+                yield [b"".join(waiting)]
+                waiting.clear()
+        if waiting:
+            yield [b"".join(waiting)]
 
     def finish(self) -> list[bytes]:
         """Return the last frames; one with the options where there is nothing else."""

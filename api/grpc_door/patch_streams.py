@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from functools import partial
 from typing import Final
 
 import grpc
@@ -12,9 +11,9 @@ from google.protobuf.message import DecodeError
 from api.grpc_door.calls import (
     Context,
     accept,
-    batches_of,
     check,
     check_complete,
+    feed,
     metadata_of,
     read_ahead,
     refuse,
@@ -69,8 +68,7 @@ async def publish_patches(service: Service, frames: AsyncIterator[bytes], contex
     expected = _expected_head(metadata_of(context, "if-match"))
     upload = await service.run(service.log(name).stage)
     try:
-        async for some in batches_of(service, frames):
-            await service.run(partial(upload.write, b"".join(varint(len(frame)) + frame for frame in some)))
+        await feed(service, frames, lambda some: upload.write(b"".join(varint(len(frame)) + frame for frame in some)))
         await check_complete(context)
         appended = await service.run(lambda: upload.append(expected))
     except BaseException:

@@ -8,12 +8,11 @@ without looking into them.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from functools import partial
 from typing import Final
 
 import grpc
 
-from api.grpc_door.calls import Context, batches_of, check_complete, refuse
+from api.grpc_door.calls import Context, check_complete, feed, refuse
 from api.service import Service
 from patchlog.codec.fields import varint
 from patchlog.engine import Converter, RdfDecoder
@@ -66,8 +65,7 @@ async def published(service: Service, publication: Publication, context: Context
     taking = _Taking(upload, is_grouped=publication.is_grouped)
     try:
         await service.run(lambda: taking.take([publication.first]))
-        async for frames in batches_of(service, publication.rest):
-            await service.run(partial(taking.take, frames))
+        await feed(service, publication.rest, taking.take)
         await check_complete(context)
         return await service.run(taking.append)
     except BaseException:

@@ -64,9 +64,9 @@ async def login(request: Request) -> Response:
     except Refusal as refusal:
         return page(request, "login.html", {"reason": refusal.detail}, 401)
     response = RedirectResponse("/ui", 303)
-    response.set_cookie(
-        COOKIE, key.strip(), httponly=True, samesite="strict", secure=request.url.scheme == "https", path="/"
-    )
+    # TLS is spoken by the proxy. Who lies about it does so about the own cookie.
+    is_over_tls = request.headers.get("X-Forwarded-Proto") == "https"
+    response.set_cookie(COOKIE, key.strip(), httponly=True, samesite="strict", secure=is_over_tls, path="/")
     return response
 
 

@@ -19,6 +19,7 @@ def browser():
     if path is None:
         reason = "there is no chromium here (Debian: apt-get install chromium)"
         (pytest.fail if os.environ.get("PATCHLOG_REQUIRE_BROWSER") else pytest.skip)(reason)
+    expect.set_options(timeout=60_000)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=path, args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
@@ -58,7 +59,7 @@ def log(sqlite_service):
         'TX .\nA <http://example.org/ada> <http://example.org/never> "x" .\nTA .\n',
     ):
         client.post(f"/logs/{name}/patches", content=text, headers=TEXT).raise_for_status()
-    client.post(f"/logs/{name}/snapshots?wait=10").raise_for_status()
+    client.post(f"/logs/{name}/snapshots?wait=60").raise_for_status()
     client.put(f"/logs/{name}/consumers/spark", json={"version": 1}).raise_for_status()
     return name
 
@@ -251,6 +252,8 @@ def test_key_is_kept_by_the_browser(browser, start, tmp_path):
     # A cookie looks, and does not write: other sites cannot use it to change anything.
     posted = httpx.put(f"{service.url}/logs/other", cookies={"patchlog_key": key})
     assert posted.status_code == 401
+    over_tls = httpx.post(f"{service.url}/ui/login", data={"key": key}, headers={"X-Forwarded-Proto": "https"})
+    assert (cookie["secure"], "; Secure" in over_tls.headers["Set-Cookie"]) == (False, True)
     page.get_by_role("button", name="Forget the key").click()
     expect(page.get_by_label("API key")).to_be_visible()
     context.close()

@@ -15,6 +15,7 @@ from api.bodies import SmallBodies
 from api.documents import ProblemDocument
 from api.errors import PROBLEM_JSON, answer_problems
 from api.methods import Methods
+from api.rdf_delta import routes as rdf_delta
 from api.rdf_delta.port import RdfDeltaPort
 from api.routes import ROUTERS
 from api.service import Service
@@ -73,6 +74,7 @@ def create_app(settings: Settings | None = None, store: LocalLogStore | None = N
         responses={"default": {"model": ProblemDocument, "description": "Refused"}},
         generate_unique_id_function=lambda route: route.name,
     )
+    app.router.routes.append(rdf_delta.ROUTES)
     for router in ROUTERS:
         app.include_router(router)
     answer_problems(app)

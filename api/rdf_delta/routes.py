@@ -6,9 +6,10 @@ import json
 import uuid
 from typing import Any, Final
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
+from starlette.routing import Route
 
-from api.access import may
+from api.access import check_right
 from api.answers import Outgoing, answer_patches
 from api.conditions import tag
 from api.errors import NO_PATCH, Refusal
@@ -20,11 +21,12 @@ from api.rdf_delta.rpc import answer_call, ping
 from api.routes.append import take_upload
 from api.routes.snapshots import read_snapshot
 from api.routes.system import metrics
+from api.section import Section
 from patchlog.errors import HeadMismatch, LogNotFound
 from patchlog.log.contract import PatchFormat, PatchLog, StagingPatchLog, Upload
 from patchlog.log.records import ANY_HEAD, Appended, LogDescription, LoggedPatch
 
-__all__ = ["router"]
+__all__ = ["ROUTES"]
 
 _READ: Final = ["GET", "POST"]
 _ALL: Final = ["GET", "POST", "PATCH"]
@@ -44,8 +46,9 @@ async def _too_long(request: Request) -> Response:
     raise Refusal(BAD_REQUEST, f"{request.url.path} has too many parts: write LOG, LOG/VERSION or LOG/ID")
 
 
-async def _source(request: Request, source: str, patch: str = "") -> Response:
+async def _source(request: Request) -> Response:
     door = door_of(request)
+    source, patch = request.path_params["source"], request.path_params.get("patch", "")
     asked = (patch, request.query_params.get("patch", ""), request.query_params.get("version", ""))
     wanted = next((found for text in asked if (found := _patch_of(text.removeprefix(_VERSION))) is not None), None)
     if wanted is not None:
@@ -138,18 +141,27 @@ def _json(document: dict[str, Any], status: int = 200, headers: dict[str, str] |
     return Response(json.dumps(document, indent=2) + "\n", status, headers, "application/json")
 
 
-def _made_router() -> APIRouter:
-    router = APIRouter(prefix=PREFIX, include_in_schema=False)
-    router.add_api_route("", _ping, methods=_READ)
-    router.add_api_route("/", _ping, methods=_READ)
-    router.add_api_route("/$/ping", _ping, methods=_READ)
-    router.add_api_route("/$/rpc", _rpc, methods=["POST"])
-    router.add_api_route("/$/metrics", metrics, methods=_READ, dependencies=[may("read")])
-    router.add_api_route("/init-data", _initial_data, methods=_READ)
-    for path in ("/{source}", "/{source}/", "/{source}/{patch}", "/{source}/{patch}/"):
-        router.add_api_route(path, _source, methods=_ALL)
-    router.add_api_route("/{source}/{patch}/{rest:path}", _too_long, methods=_ALL)
-    return router
+async def _metrics(request: Request) -> Response:
+    await check_right(request, "read", "*")
+    return await metrics(request)
 
 
-router: Final = _made_router()
+ROUTES: Final = Section(
+    PREFIX,
+    [
+        Route(PREFIX + path, endpoint, methods=methods)
+        for path, endpoint, methods in (
+            ("", _ping, _READ),
+            ("/", _ping, _READ),
+            ("/$/ping", _ping, _READ),
+            ("/$/rpc", _rpc, ["POST"]),
+            ("/$/metrics", _metrics, _READ),
+            ("/init-data", _initial_data, _READ),
+            ("/{source}", _source, _ALL),
+            ("/{source}/", _source, _ALL),
+            ("/{source}/{patch}", _source, _ALL),
+            ("/{source}/{patch}/", _source, _ALL),
+            ("/{source}/{patch}/{rest:path}", _too_long, _ALL),
+        )
+    ],
+)

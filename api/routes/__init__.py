@@ -6,7 +6,6 @@ from typing import Final
 
 from fastapi import APIRouter
 
-from api.rdf_delta import routes as rdf_delta
 from api.routes import append, changes, consumers, logs, patches, snapshots, stream, system
 from api.ui import reference
 from api.ui import routes as ui
@@ -24,5 +23,4 @@ ROUTERS: Final[tuple[APIRouter, ...]] = (
     system.router,
     ui.router,
     reference.router,
-    rdf_delta.router,
 )

@@ -22,6 +22,7 @@ from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
 from spark.merging import merge_quads
+from spark.origin import LogIdentity
 from spark.session import opened_session
 from spark.tables import Tables
 
@@ -58,7 +59,7 @@ class MergeBench:
         self.session, self.quads = session, quads
         self.version = 1
         self.added = quads
-        self.tables = Tables(session, str(folder / "ours"), "bench")
+        self.tables = Tables(session, str(folder / "ours"), LogIdentity("bench", "bench"))
         self.tables.create()
         rows = session.range(quads).selectExpr(*QUAD, "1L AS since")
         with self.tables.changes.transaction(1):
@@ -111,7 +112,7 @@ class MergeBench:
         merge.when_matched_delete("s.operation = '-'").when_not_matched_insert(values, "s.operation = '+'").execute()
 
     def _ours(self) -> None:
-        assert merge_quads(self.session, self.tables, "bench") is not None
+        assert merge_quads(self.session, self.tables) is not None
 
     def _changes(self, ids: DataFrame, operation: str) -> DataFrame:
         return ids.selectExpr(

@@ -18,6 +18,7 @@ from patchlog.rdf import read_frames
 from spark import jars
 from spark.capture import Captured, ReverseCapture
 from spark.change_feed import QuadTable
+from spark.conflicts import again_after_conflicts
 from spark.faults import may_die
 from spark.job import ApplyJob, Done, Sizes
 from spark.looking_back import moment_at, namespaces_until, quads_at
@@ -26,7 +27,7 @@ from spark.metrics import write_metrics
 from spark.origin import Origin
 from spark.session import opened_session
 from spark.snapshots import export, joined
-from spark.tables import Tables
+from spark.tables import LogTable, Tables
 from spark.verification import verify
 
 __all__ = ["root"]
@@ -82,6 +83,13 @@ def on_tables(command: Command) -> Any:
         help="The folder of the tables, or a schema of the catalog.",
     )
     return warehouse(on_spark(command))
+
+
+SHARED = click.option(
+    "--shared",
+    is_flag=True,
+    help="Tables that several logs share, told apart by a column `log`; give it to each run for them.",
+)
 
 
 def _setting(text: str) -> tuple[str, str]:
@@ -143,6 +151,7 @@ def setup(_session: Session, *, repository: str | None) -> None:
     show_default=True,
     help="Whether new tables have deletion vectors, which some readers cannot read.",
 )
+@SHARED
 @click.option(
     "--consumer",
     metavar="NAME",
@@ -163,6 +172,7 @@ def apply(
     max_operations_per_batch: int,
     max_operations_per_merge: int,
     deletion_vectors: bool,
+    shared: bool,
     consumer: str,
     metrics: Path | None,
 ) -> None:
@@ -181,7 +191,7 @@ def apply(
 
     with _tables(spark, origin, warehouse) as (session, tables):
         may_die(session, "started")
-        tables.create(deletion_vectors=deletion_vectors)
+        again_after_conflicts(lambda: tables.create(deletion_vectors=deletion_vectors, is_shared=shared))
         may_die(session, "tables-created")
         sizes = Sizes(max_versions_per_batch, max_operations_per_batch, max_operations_per_merge)
         job = ApplyJob(session, origin, tables, sizes, consumer or None, tell)
@@ -218,14 +228,22 @@ def verify_tables(_session: Session, *, origin: Origin, warehouse: str, spark: A
 @click.option(
     "--keep-hours",
     type=click.IntRange(0),
-    help="Delete files that no version of so many hours needs.  [default: a week]",
+    help="From now on, keep files that only older versions need for so many hours.  [default: a week]",
 )
 @common
-def optimize_tables(_session: Session, *, origin: Origin, warehouse: str, spark: Any, keep_hours: int | None) -> None:
-    """Compact and cluster the tables, and delete files that time travel needs no more. Jobs may be at work then."""
+def optimize_tables(cli: Session, *, origin: Origin, warehouse: str, spark: Any, keep_hours: int | None) -> None:
+    """Compact and cluster the tables, and delete files that time travel needs no more.
+
+    Jobs may be at work then, unless --keep-hours is less than what their commits take.
+    """
+
+    def tell_refused(table: LogTable, tried: int) -> None:
+        if not cli.is_quiet:
+            click.echo(f"{table.table.name}: a job has changed it meanwhile, try {tried + 1} follows", err=True)
+
     with _tables(spark, origin, warehouse) as (session, tables):
         tables.check()
-        for one in optimize(session, tables, keep_hours=keep_hours):
+        for one in optimize(session, tables, keep_hours=keep_hours, tell_refused=tell_refused):
             click.echo(f"{one.table}: {one.files_after} files, before {one.files_before}")
 
 
@@ -237,14 +255,14 @@ def optimize_tables(_session: Session, *, origin: Origin, warehouse: str, spark:
 @common
 def at(_session: Session, *, origin: Origin, warehouse: str, spark: Any, version: int, to: str | None) -> None:
     """Say which Delta version of `quads` stands for a version of the log, and what of `changes` comes on top."""
-    with _tables(spark, origin, warehouse) as (session, tables):
+    with _tables(spark, origin, warehouse) as (_, tables):
         tables.check()
         moment = moment_at(tables, version)
         begin = "nothing" if moment.delta_version is None else f"Delta version {moment.delta_version} of quads"
         first = max(moment.delta_stands_for, 0) + 1
         click.echo(f"{begin}" if moment.is_exact else f"{begin}, and the changes of versions {first} to {version}")
         if to is not None:
-            quads_at(session, tables, version).write.format("delta").mode("error").save(to)
+            quads_at(tables, version).write.format("delta").mode("error").save(to)
 
 
 @root.command("capture", short_help="Record what others change in a Delta table.")
@@ -336,7 +354,7 @@ def export_snapshot(
     with origin.opened() as log, _tables(spark, origin, warehouse) as (session, tables):
         tables.check()
         chosen = tables.quads_position().version if version is None else version
-        quads = quads_at(session, tables, chosen).select("subject", "predicate", "object", "graph")
+        quads = quads_at(tables, chosen).select("subject", "predicate", "object", "graph")
         namespaces = namespaces_until(session, origin, tables, chosen)
         exported = export(quads, namespaces, log.describe().options, Path(to))
         if joined_file is not None:
@@ -351,13 +369,14 @@ def export_snapshot(
 @click.argument("path", metavar="FILE", type=click.Path(exists=True, dir_okay=False))
 @of_log
 @on_tables
+@SHARED
 @common
-def import_snapshot(cli: Session, *, path: str, origin: Origin, warehouse: str, spark: Any) -> None:
+def import_snapshot(cli: Session, *, path: str, origin: Origin, warehouse: str, spark: Any, shared: bool) -> None:
     """Give an empty log a dataset to begin with (Jelly-RDF, N-Quads, TriG …), and load it into its tables."""
     with origin.opened() as log:
         log.snapshots.put(0, jelly_of(read_frames(path)))
     with _tables(spark, origin, warehouse) as (session, tables):
-        tables.create()
+        again_after_conflicts(lambda: tables.create(is_shared=shared))
         job = ApplyJob(session, origin, tables, tell=partial(_tell, cli))
         job.run_available()
 

@@ -8,26 +8,16 @@ never behind `changes`: most patches have no namespaces, and which ones do need 
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Final, TypeVar
+from typing import Final
 
-from delta.exceptions import (
-    ConcurrentAppendException,
-    ConcurrentDeleteDeleteException,
-    ConcurrentDeleteReadException,
-    ConcurrentTransactionException,
-    ConcurrentWriteException,
-    DeltaConcurrentModificationException,
-    MetadataChangedException,
-    ProtocolChangedException,
-)
 from pyspark.sql import DataFrame, SparkSession
 
-from patchlog.errors import PatchLogError, PositionGone, StorageError
+from patchlog.errors import PatchLogError, PositionGone
 from patchlog.log.contract import PatchLog
+from spark.conflicts import again_after_conflicts
 from spark.faults import may_die
 from spark.merging import append_changes, merge_namespaces, merge_quads
 from spark.origin import Origin, Range, balanced
@@ -35,23 +25,8 @@ from spark.reduction import last_namespaces
 from spark.restarting import append_restart, changes_to, namespaces_at
 from spark.tables import Tables
 
-__all__ = ["CONFLICTS", "ApplyJob", "Done", "Sizes"]
+__all__ = ["ApplyJob", "Done", "Sizes"]
 
-Result = TypeVar("Result")
-
-CONFLICTS: Final = (
-    DeltaConcurrentModificationException,  # which, in Python, is above none of the others
-    ConcurrentAppendException,
-    ConcurrentDeleteDeleteException,
-    ConcurrentDeleteReadException,
-    ConcurrentTransactionException,
-    ConcurrentWriteException,
-    MetadataChangedException,
-    ProtocolChangedException,
-)
-"""What Delta raises where another has changed a table meanwhile."""
-
-_TRIES: Final = 10
 _WAIT_SECONDS: Final = 30.0
 _MOST_RANGES: Final = 1000
 
@@ -122,8 +97,8 @@ class ApplyJob:
     def _catch_up(self, log: PatchLog, head: int) -> None:
         unmerged = 0
         if self.tables.changes.number() < 0 and not self.origin.is_file and log.snapshots.find(0) is not None:
-            self._alone(lambda: self._restart(log, 0))
-        while (operations := self._alone(lambda: self._apply_batch(log, head))) is not None:
+            again_after_conflicts(lambda: self._restart(log, 0))
+        while (operations := again_after_conflicts(lambda: self._apply_batch(log, head))) is not None:
             unmerged += operations
             if unmerged >= self.sizes.operations_per_merge:
                 self._merge(log, head)
@@ -169,13 +144,13 @@ class ApplyJob:
 
     def _merge(self, log: PatchLog, head: int) -> None:
         begun = time.monotonic()
-        merged = self._alone(lambda: merge_quads(self.session, self.tables, log.name))
+        merged = again_after_conflicts(lambda: merge_quads(self.session, self.tables))
         while merged is not None:
             self.tell(Done("quads", merged.versions, merged.operations, time.monotonic() - begun, head))
             if merged.versions.until == self.tables.changes.number():
                 break
             begun = time.monotonic()
-            merged = self._alone(lambda: merge_quads(self.session, self.tables, log.name))
+            merged = again_after_conflicts(lambda: merge_quads(self.session, self.tables))
         self._report(log)
 
     def _report(self, log: PatchLog) -> None:
@@ -196,15 +171,6 @@ class ApplyJob:
 
     def _read(self, options: dict[str, str]) -> DataFrame:
         return self.session.read.format("patchlog").options(**self.origin.options() | options).load()
-
-    def _alone(self, step: Callable[[], Result]) -> Result:
-        """Take a step; where another job was quicker, or compaction, look again and take the step that is left."""
-        for tried in range(_TRIES):
-            try:
-                return step()
-            except CONFLICTS:
-                time.sleep(random.uniform(0.1, 0.5) * (tried + 1))  # noqa: S311  so that two jobs do not go in step
-        raise StorageError("other jobs are at work on these tables all the time", is_transient=True)
 
     @property
     def _partitions(self) -> int:

@@ -1,11 +1,12 @@
 """The dataset as it was at any version of the log.
 
 A commit that finishes `quads` says which versions it took, so Delta's own time travel gives the nearest one at or
-below; what is between comes from `changes`. Where Delta's history has gone, all of it does.
+below; what is between comes from `changes`. Where Delta has forgotten what it held, all of it does.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pyspark.errors import AnalysisException
@@ -15,7 +16,7 @@ from patchlog.errors import UsageError
 from patchlog.model import Term
 from spark.origin import Origin
 from spark.reduction import QUAD, added_again, last_namespaces, last_quads
-from spark.tables import Tables
+from spark.tables import QuadsPosition, Tables
 
 __all__ = ["Moment", "moment_at", "namespaces_until", "quads_at"]
 
@@ -39,22 +40,39 @@ def moment_at(tables: Tables, version: int) -> Moment:
     applied = tables.changes.number()
     if not 0 <= version <= applied:
         raise UsageError(f"version {version} is not in the tables, which are at version {max(applied, 0)}")
-    for delta_version, said in tables.quads.said():
-        if said["to"] <= version:
-            return Moment(version, delta_version, said["to"])
+    for delta_version, stands_for in _known_moments(tables):
+        if stands_for <= version:
+            if _is_kept(tables, delta_version):
+                return Moment(version, delta_version, stands_for)
+            break  # and nothing before it
     return Moment(version, None, -1)
 
 
-def quads_at(session: SparkSession, tables: Tables, version: int) -> DataFrame:
+def quads_at(tables: Tables, version: int) -> DataFrame:
     """The quads of a version, with the columns of `quads`."""
     moment = moment_at(tables, version)
-    if moment.delta_version is not None:
-        try:
-            before = session.sql(f"SELECT * FROM {tables.quads.identifier} VERSION AS OF {moment.delta_version}")  # noqa: S608
-            return _brought_to(tables, before, moment.delta_stands_for, version)
-        except AnalysisException:
-            pass  # VACUUM has taken its files
-    return _brought_to(tables, tables.quads.read().limit(0), -1, version)
+    if moment.delta_version is None:
+        return _brought_to(tables, tables.quads.read().limit(0), -1, version)
+    return _brought_to(tables, tables.quads.read(moment.delta_version), moment.delta_stands_for, version)
+
+
+def _known_moments(tables: Tables) -> Iterator[tuple[int, int]]:
+    """Delta versions of `quads` and the versions of the log that they stand for, the newest first."""
+    # However old the last commit is, the table as it is now can be read.
+    present, number = tables.quads.present()
+    position = QuadsPosition.of(number)
+    if not position.is_pending:
+        yield present, position.version
+    for delta_version, said in tables.quads.said():
+        yield delta_version, said["to"]
+
+
+def _is_kept(tables: Tables, delta_version: int) -> bool:
+    try:
+        tables.quads.read(delta_version)
+    except AnalysisException:
+        return False
+    return True
 
 
 def _brought_to(tables: Tables, before: DataFrame, after: int, version: int) -> DataFrame:

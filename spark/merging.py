@@ -69,7 +69,7 @@ class Merged:
     operations: int
 
 
-def merge_quads(session: SparkSession, tables: Tables, log_name: str) -> Merged | None:
+def merge_quads(session: SparkSession, tables: Tables) -> Merged | None:
     """Finish what a job has left half done, else bring `quads` to where `changes` is; None where it is there."""
     position = tables.quads_position()
     if position.is_pending:
@@ -86,15 +86,15 @@ def merge_quads(session: SparkSession, tables: Tables, log_name: str) -> Merged 
         total, outs, adds, again = _counts(reduced)
         may_die(session, "reduced")
         batch = _Batch(added_again(changes, reduced) if again else reduced, total, outs, adds)
-        _commit(session, tables, batch, whole, log_name)
+        _commit(session, tables, batch, whole)
     finally:
         reduced.unpersist()
     return Merged(whole, batch.total)
 
 
-def _commit(session: SparkSession, tables: Tables, batch: _Batch, whole: Range, log_name: str) -> None:
+def _commit(session: SparkSession, tables: Tables, batch: _Batch, whole: Range) -> None:
     first, last = 2 * whole.until, 2 * whole.until + 1
-    says = {"log": log_name, "from": whole.after, "to": whole.until}
+    says = {"log": tables.log.name, "from": whole.after, "to": whole.until}
     quads = tables.quads
     size = quads.bytes()
     is_new, is_small = size == 0, size <= SMALL_BYTES
@@ -118,13 +118,12 @@ def _commit(session: SparkSession, tables: Tables, batch: _Batch, whole: Range, 
 
 
 def _take_out(quads: LogTable, outs: DataFrame) -> None:
-    merge = quads.delta.alias("quads").merge(outs.select(*QUAD).alias("batch"), _SAME_QUAD)
-    merge.whenMatchedDelete().execute()
+    quads.merge(outs.select(*QUAD), _SAME_QUAD).whenMatchedDelete().execute()
 
 
 def _put_in(quads: LogTable, fresh: DataFrame, after: int | None) -> None:
     is_recent = "" if after is None else f"quads.since > {after} AND "
-    _insert(quads, fresh, "quads", is_recent + _SAME_QUAD)
+    quads.merge(fresh, is_recent + _SAME_QUAD).whenNotMatchedInsertAll().execute()
 
 
 def append_changes(changes: LogTable, rows: DataFrame, whole: Range) -> None:
@@ -133,18 +132,12 @@ def append_changes(changes: LogTable, rows: DataFrame, whole: Range) -> None:
         f"changes.version > {whole.after} AND changes.version = batch.version AND changes.position = batch.position"
     )
     with changes.transaction(whole.until, is_from_log=True):
-        _insert(changes, rows, "changes", condition)
-
-
-def _insert(table: LogTable, rows: DataFrame, name: str, condition: str) -> None:
-    table.delta.alias(name).merge(rows.alias("batch"), condition).whenNotMatchedInsertAll().execute()
+        changes.merge(rows, condition).whenNotMatchedInsertAll().execute()
 
 
 def merge_namespaces(namespaces: LogTable, batch: DataFrame, until: int) -> None:
     """Bring `namespaces` to a version, by rows of `spark.reduction.last_namespaces`."""
-    merge = namespaces.delta.alias("namespaces").merge(
-        batch.alias("batch"), "namespaces.graph = batch.graph AND namespaces.name = batch.name"
-    )
+    merge = namespaces.merge(batch, "namespaces.graph = batch.graph AND namespaces.name = batch.name")
     with namespaces.transaction(until, is_from_log=True):
         (
             merge.whenMatchedDelete("batch.iri IS NULL")
@@ -154,7 +147,7 @@ def merge_namespaces(namespaces: LogTable, batch: DataFrame, until: int) -> None
             )
             .whenNotMatchedInsert(
                 "batch.iri IS NOT NULL",
-                {name: f"batch.{name}" for name in ("graph", "name", "iri", "since")},
+                {name: f"batch.{name}" for name in namespaces.columns},
             )
             .execute()
         )

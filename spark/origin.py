@@ -13,7 +13,7 @@ from patchlog.errors import UsageError
 from patchlog.log.contract import PatchLog
 from patchlog.places import Place, is_store, parted
 
-__all__ = ["Origin", "Range", "plan"]
+__all__ = ["LogIdentity", "Origin", "Range", "plan"]
 
 _KINDS: Final = ("url", "database", "file")
 _LISTED_VERSIONS: Final = 10_000
@@ -35,6 +35,14 @@ class Range:
         """The range that `str` gives."""
         after, _, until = text.partition("-")
         return cls(int(after), int(until))
+
+
+@dataclass(frozen=True, slots=True)
+class LogIdentity:
+    """Which log it is: the name that people give it, and the id that tells it from another of that name."""
+
+    id: str
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +88,15 @@ class Origin:
         """Open the log."""
         return self.place.log(token=self.token)
 
-    def identity(self, log: PatchLog) -> str:
-        """What tells this log from another of the same name. A file that grows stays the same log."""
+    def identity(self, log: PatchLog) -> LogIdentity:
+        """Which log this is. A file that grows stays the same log."""
+        description = log.describe()
         if not self.is_file:
-            return log.describe().id
+            return LogIdentity(description.id, description.name)
         first = log.find(1)
         if first is None:
             raise UsageError(f"{self.place} has no patches")
-        return f"file:{first.chain_hash.hex()[:32]}"
+        return LogIdentity(f"file:{first.chain_hash.hex()[:32]}", description.name)
 
 
 def plan(log: PatchLog, whole: Range, partitions: int, *, is_divisible: bool = True) -> list[Range]:

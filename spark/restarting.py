@@ -38,13 +38,9 @@ def changes_to(tables: Tables, dataset: DataFrame, version: int, record: PatchRe
 
 def append_restart(changes: LogTable, rows: DataFrame, version: int) -> None:
     """Append them. Another job that does the same at the same time is the only one that may be in the way."""
+    condition = f"changes.version >= {version} AND changes.version = batch.version"
     with changes.transaction(version):
-        (
-            changes.delta.alias("changes")
-            .merge(rows.alias("batch"), f"changes.version >= {version} AND changes.version = batch.version")
-            .whenNotMatchedInsertAll()
-            .execute()
-        )
+        changes.merge(rows, condition).whenNotMatchedInsertAll().execute()
 
 
 def namespaces_at(session: SparkSession, tables: Tables, log: PatchLog, version: int) -> DataFrame:

@@ -10,6 +10,10 @@ nothing. The number is also the position: nothing else says how far a table is, 
     quads        2V for the first of two commits, 2V + 1 for the last or only one
 
 Version 0 is what a log begins with: nothing, or a snapshot. A table that has seen nothing yet is at -1.
+
+The tables of one log are clustered. Several logs may share tables, which then begin with a column `log` and are
+partitioned by it, so that the commits of one log are never in the way of those of another. Each log has its own
+positions, and sees its own rows only.
 """
 
 from __future__ import annotations
@@ -22,17 +26,34 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Self
 
-from delta.tables import DeltaTable
+from delta.tables import DeltaMergeBuilder, DeltaTable
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  as everybody has it
 from pyspark.sql.types import StructType
 
 from patchlog.errors import UsageError
+from spark.origin import LogIdentity
 
-__all__ = ["CHANGES", "LOG_PROPERTY", "NAMESPACES", "QUADS", "LogTable", "QuadsPosition", "Table", "Tables", "settings"]
+__all__ = [
+    "CHANGES",
+    "LOG_PROPERTY",
+    "NAMESPACES",
+    "QUADS",
+    "LogTable",
+    "QuadsPosition",
+    "Table",
+    "Tables",
+    "quoted",
+    "settings",
+]
 
 _TXN: Final = "spark.databricks.delta.write.txn"
 _USER_METADATA: Final = "spark.databricks.delta.commitInfo.userMetadata"
 LOG_PROPERTY: Final = "patchlog.log"
+"""The id of the log; in shared tables `*`, and for each log a property `patchlog.log.NAME` with its id."""
+
+_SEVERAL: Final = "*"
+_LOG_COLUMN: Final = "log STRING NOT NULL"
 _FORMAT_PROPERTY: Final = "patchlog.format"
 _FORMAT: Final = "1"
 _SCHEMA: Final = "schema:"
@@ -114,50 +135,117 @@ class Warehouse:
 
 
 class LogTable:
-    """One table of one log."""
+    """One table of one log, or what is of that log in a table that several share."""
 
-    def __init__(self, session: SparkSession, table: Table, warehouse: Warehouse, log_id: str) -> None:
+    def __init__(self, session: SparkSession, table: Table, warehouse: Warehouse, log: LogIdentity) -> None:
         self._session = session
         self._warehouse = warehouse
-        self._application = f"patchlog:{log_id}:{table.name}"
+        self._application = f"patchlog:{log.id}:{table.name}"
+        self.log: Final = log
         self.table: Final = table
         self.identifier: Final = warehouse.identifier(table.name)
 
-    def create(self, properties: dict[str, str]) -> None:
-        """Make it."""
+    def create(self, properties: dict[str, str], *, is_shared: bool = False) -> None:
+        """Make it. One that is shared knows this log then."""
         builder, name = DeltaTable.createIfNotExists(self._session), self.table.name
         if self._warehouse.schema:
             builder = builder.tableName(self.identifier)
         else:
             builder = builder.location(self._warehouse.path(name))
-        columns = StructType.fromDDL(self.table.columns)
-        assert isinstance(columns, StructType)
-        builder = builder.addColumns(columns).clusterBy(self.table.cluster_by)
-        for name, value in properties.items():
+        builder = builder.addColumns(self._columns(is_shared=is_shared))
+        builder = builder.partitionedBy("log") if is_shared else builder.clusterBy(self.table.cluster_by)
+        owner = {LOG_PROPERTY: _SEVERAL, self._known_as: self.log.id} if is_shared else {LOG_PROPERTY: self.log.id}
+        for name, value in (properties | owner).items():
             builder = builder.property(name, value)
         builder.execute()
 
-    def read(self) -> DataFrame:
-        """The table as it is now."""
-        return self._session.table(self.identifier)
+    def set_properties(self, properties: dict[str, str]) -> None:
+        """Give it properties, unless it has them."""
+        if properties != self.properties(*properties):
+            given = ", ".join(f"{quoted(name)} = {quoted(value)}" for name, value in properties.items())
+            self._session.sql(f"ALTER TABLE {self.identifier} SET TBLPROPERTIES ({given})")
+
+    def let_in(self) -> None:
+        """Let a table that several logs share know this one, unless it knows one of that name."""
+        if not self.properties(self._known_as):
+            self.set_properties({self._known_as: self.log.id})
+
+    def check(self) -> None:
+        """Raise UsageError where it is missing, or that of another log or a newer format."""
+        found = self.properties()
+        if not found:
+            raise UsageError(f"there is no Delta table {self.identifier}: `python -m spark apply` makes it")
+        if found.get(_FORMAT_PROPERTY) != _FORMAT:
+            raise UsageError(f"{self.identifier} was made by a newer patchlog: use that one")
+        if not self.is_shared and found[LOG_PROPERTY] != self.log.id:
+            raise UsageError(
+                f"{self.identifier} is of another log: give each log a warehouse of its own, or one that is --shared"
+            )
+        if self.is_shared and found.get(self._known_as) != self.log.id:
+            what = "another log of the name" if self._known_as in found else "nothing of the log"
+            raise UsageError(
+                f"{self.identifier} has {what} {self.log.name}: `python -m spark apply --shared` brings one log of a "
+                "name there"
+            )
+
+    def check_kind(self, *, is_shared: bool) -> None:
+        """Raise UsageError where it is of one log and should be shared, or the other way round."""
+        if self.is_shared and not is_shared:
+            raise UsageError(f"{self.identifier} is shared by several logs: say --shared, or name another warehouse")
+        if is_shared and not self.is_shared:
+            raise UsageError(f"{self.identifier} is of one log, and not --shared: name another warehouse")
+
+    @cached_property
+    def is_shared(self) -> bool:
+        """Whether several logs are in it. Nothing changes that of a table that is there."""
+        return self.properties().get(LOG_PROPERTY) == _SEVERAL
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of all columns."""
+        return self._columns(is_shared=self.is_shared).names
+
+    def read(self, delta_version: int | None = None) -> DataFrame:
+        """The rows of this log as they are now, or at a Delta version.
+
+        Raises AnalysisException for one that Delta has forgotten.
+        """
+        past = "" if delta_version is None else f" VERSION AS OF {delta_version}"
+        rows = self._session.sql(f"SELECT * FROM {self.identifier}{past}")  # noqa: S608
+        return rows.where(F.col("log") == self.log.name).drop("log") if self.is_shared else rows
+
+    def merge(self, batch: DataFrame, condition: str) -> DeltaMergeBuilder:
+        """Begin a MERGE of rows, called `batch`, into those of this log, which are called as the table is."""
+        where = F.expr(condition)
+        if self.is_shared:
+            batch = batch.withColumn("log", F.lit(self.log.name))
+            where = (F.col(f"{self.table.name}.log") == self.log.name) & where
+        return self.delta.alias(self.table.name).merge(batch.alias("batch"), where)
 
     @property
     def delta(self) -> DeltaTable:
         """The table for MERGE and maintenance."""
         return DeltaTable.forName(self._session, self.identifier)
 
-    def properties(self) -> dict[str, str]:
-        """The properties that this module gives, empty where there is no table of ours."""
+    def properties(self, *names: str) -> dict[str, str]:
+        """Those of its properties that it has, else those that this module gives; none where there is no table."""
         snapshot = self._snapshot()
         if snapshot.version() < 0:
             return {}
         configuration = snapshot.metadata().configuration()
-        names = (LOG_PROPERTY, _FORMAT_PROPERTY)
+        names = names or (LOG_PROPERTY, _FORMAT_PROPERTY, self._known_as)
         return {name: str(configuration.apply(name)) for name in names if configuration.contains(name)}
 
     def number(self) -> int:
         """The number of the last commit of this log, -1 before the first."""
+        return self._number(self._snapshot())
+
+    def present(self) -> tuple[int, int]:
+        """The last Delta version, and the number of the last commit of this log in it."""
         snapshot = self._snapshot()
+        return int(snapshot.version()), self._number(snapshot)
+
+    def _number(self, snapshot: Any) -> int:
         checksum = snapshot.checksumOpt()
         if checksum.isDefined() and (noted := checksum.get().setTransactions()).isDefined():
             # A commit notes them beside it; otherwise Delta has to reckon all of its log up, which takes three jobs.
@@ -196,7 +284,17 @@ class LogTable:
     def said(self) -> list[tuple[int, dict[str, Any]]]:
         """What the commits of this log have said, with their Delta versions, the newest first."""
         rows = self.delta.history().where("userMetadata IS NOT NULL").select("version", "userMetadata").collect()
-        return [(row.version, json.loads(row.userMetadata)) for row in rows if row.userMetadata.startswith('{"log"')]
+        said = [(row.version, json.loads(row.userMetadata)) for row in rows if row.userMetadata.startswith('{"log"')]
+        return [one for one in said if one[1]["log"] == self.log.name] if self.is_shared else said
+
+    @property
+    def _known_as(self) -> str:
+        return f"{LOG_PROPERTY}.{self.log.name}"
+
+    def _columns(self, *, is_shared: bool) -> StructType:
+        columns = StructType.fromDDL(f"{_LOG_COLUMN}, {self.table.columns}" if is_shared else self.table.columns)
+        assert isinstance(columns, StructType)
+        return columns
 
     def _snapshot(self) -> Any:
         nothing = self._jvm.scala.Option.empty()
@@ -216,52 +314,50 @@ class LogTable:
 
 
 class Tables:
-    """The tables of a log in a folder, or in a schema of the catalog (`schema:NAME`)."""
+    """The tables of a log, its own or shared ones, in a folder or in a schema of the catalog (`schema:NAME`)."""
 
-    def __init__(self, session: SparkSession, warehouse: str, log_id: str) -> None:
-        self._session = session
-        self._log_id = log_id
-        self._warehouse = Warehouse.of(warehouse)
-        self.changes = self._table(CHANGES)
-        self.namespaces = self._table(NAMESPACES)
-        self.quads = self._table(QUADS)
+    def __init__(self, session: SparkSession, warehouse: str, log: LogIdentity) -> None:
+        self.log: Final = log
+        place = Warehouse.of(warehouse)
+        self.changes: Final = LogTable(session, CHANGES, place, log)
+        self.namespaces: Final = LogTable(session, NAMESPACES, place, log)
+        self.quads: Final = LogTable(session, QUADS, place, log)
 
-    def create(self, *, deletion_vectors: bool = True) -> None:
-        """Make the tables that are not there. Raises UsageError where they are of another log."""
-        for table in self._all:
+    def create(self, *, deletion_vectors: bool = True, is_shared: bool = False) -> None:
+        """Make the tables that are not there. Raises UsageError where they are of another log or of the other kind."""
+        for table in self.all:
             if not table.properties():
                 has_vectors = deletion_vectors and table.table.has_deletion_vectors
-                table.create(
-                    {
-                        "delta.enableDeletionVectors": str(has_vectors).lower(),
-                        "delta.enableChangeDataFeed": str(table.table.has_change_feed).lower(),
-                        LOG_PROPERTY: self._log_id,
-                        _FORMAT_PROPERTY: _FORMAT,
-                    }
-                )
+                properties = {
+                    "delta.enableDeletionVectors": str(has_vectors).lower(),
+                    "delta.enableChangeDataFeed": str(table.table.has_change_feed).lower(),
+                    _FORMAT_PROPERTY: _FORMAT,
+                }
+                table.create(properties, is_shared=is_shared)
+            table.check_kind(is_shared=is_shared)
+            if is_shared:
+                table.let_in()
         self.check()
 
     def check(self) -> None:
         """Raise UsageError where the tables are missing, or those of another log or a newer format."""
-        for table in self._all:
-            found = table.properties()
-            if not found:
-                raise UsageError(f"there is no Delta table {table.identifier}: `python -m spark apply` makes it")
-            if found.get(LOG_PROPERTY) != self._log_id:
-                raise UsageError(f"{table.identifier} is of another log: give each log a warehouse of its own")
-            if found.get(_FORMAT_PROPERTY) != _FORMAT:
-                raise UsageError(f"{table.identifier} was made by a newer patchlog: use that one")
+        for table in self.all:
+            table.check()
 
     @property
-    def _all(self) -> tuple[LogTable, ...]:
+    def all(self) -> tuple[LogTable, LogTable, LogTable]:
+        """All of them."""
         return self.changes, self.namespaces, self.quads
 
     def quads_position(self) -> QuadsPosition:
         """How far `quads` is."""
         return QuadsPosition.of(self.quads.number())
 
-    def _table(self, table: Table) -> LogTable:
-        return LogTable(self._session, table, self._warehouse, self._log_id)
+
+def quoted(text: str) -> str:
+    """A text in SQL."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
 
 
 @contextmanager

@@ -197,6 +197,12 @@ def history(service, request):
 
 
 @pytest.fixture
+def other_history(history):
+    """Another log beside it."""
+    return History(history.url, f"{history.name}-2", seed=2)
+
+
+@pytest.fixture
 def history_in_postgresql(migrated_postgresql, tmp_path):
     """A new log of a service of its own, which keeps it in PostgreSQL."""
     folder = tmp_path / "service"
@@ -206,13 +212,17 @@ def history_in_postgresql(migrated_postgresql, tmp_path):
 
 
 class Warehouse:
-    """A folder of tables, read back as plain Python."""
+    """A folder of tables, read back as plain Python; of tables that logs share, what is of one log."""
 
-    def __init__(self, session, folder):
-        self.session, self.folder = session, str(folder)
+    def __init__(self, session, folder, log=None):
+        self.session, self.folder, self.log = session, str(folder), log
+
+    def of(self, history):
+        return Warehouse(self.session, self.folder, history.name)
 
     def read(self, table):
-        return self.session.read.format("delta").load(f"{self.folder}/{table}")
+        rows = self.session.read.format("delta").load(f"{self.folder}/{table}")
+        return rows if self.log is None else rows.where(f"log = '{self.log}'").drop("log")
 
     def quads(self):
         rows = self.read("quads").collect()
@@ -250,11 +260,11 @@ def apply(session, warehouse):
     from spark.origin import Origin
     from spark.tables import Tables
 
-    def apply_once(history, *, into=warehouse, tell=id, deletion_vectors=True, **sizes):
+    def apply_once(history, *, into=warehouse, tell=id, deletion_vectors=True, is_shared=False, **sizes):
         origin = Origin.of(history.url, history.name)
         with origin.opened() as log:
             tables = Tables(session, into.folder, origin.identity(log))
-        tables.create(deletion_vectors=deletion_vectors)
+        tables.create(deletion_vectors=deletion_vectors, is_shared=is_shared)
         ApplyJob(session, origin, tables, Sizes(**sizes), consumer="spark", tell=tell).run_available()
         return tables
 

@@ -13,6 +13,7 @@ from patchlog.places import open_log
 from spark import faults
 from spark.capture import ReverseCapture
 from spark.change_feed import QuadTable
+from spark.origin import LogIdentity
 from spark.tables import Tables
 
 COLUMNS = "graph STRING, subject STRING, predicate STRING, object STRING, note STRING"
@@ -246,7 +247,7 @@ def test_table_that_was_replaced_is_another_one(session, others, log):
 
 
 def test_tables_that_are_not_to_be_captured_are_refused(session, tmp_path):
-    Tables(session, str(tmp_path), "the id of a log").create()
+    Tables(session, str(tmp_path), LogIdentity("the id of a log", "people")).create()
     for name in ("quads", "changes"):
         with pytest.raises(UsageError, match="is written by `python -m spark apply`"):
             QuadTable(session, f"{tmp_path}/{name}")

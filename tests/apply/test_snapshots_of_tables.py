@@ -23,7 +23,7 @@ def test_exported_files_joined_are_the_dataset_that_the_log_has_too(session, his
     version = history.model.version
     namespaces = namespaces_until(session, Origin.of(history.url, history.name), tables, version)
 
-    quads = quads_at(session, tables, version).select("subject", "predicate", "object", "graph").repartition(3)
+    quads = quads_at(tables, version).select("subject", "predicate", "object", "graph").repartition(3)
     exported = export(quads, namespaces, LogOptions(), tmp_path / "parts")
     data = b"".join(joined(exported.files))
 

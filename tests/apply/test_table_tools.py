@@ -36,7 +36,7 @@ def test_verify_finds_nothing_in_sound_tables_and_names_what_is_wrong_in_others(
     assert any("since version 9" in str(difference) for difference in report.differences)
 
 
-def test_every_version_of_the_log_is_found_again(session, history, apply):
+def test_every_version_of_the_log_is_found_again(history, apply):
     states = {0: {}}
     for patches in (1, 2):
         for _ in range(patches):
@@ -45,7 +45,7 @@ def test_every_version_of_the_log_is_found_again(session, history, apply):
         tables = apply(history)
 
     for version, wanted in states.items():
-        rows = quads_at(session, tables, version).collect()
+        rows = quads_at(tables, version).collect()
         assert {(row.subject, row.predicate, row.object, row.graph): row.since for row in rows} == wanted
     assert moment_at(tables, 3).is_exact
     assert not moment_at(tables, 2).is_exact

@@ -1,0 +1,93 @@
+"""Several logs in the same tables, told apart by a column `log`: each as if it had tables of its own."""
+
+import pytest
+
+from patchlog.client import HttpLogStore
+from patchlog.errors import UsageError
+from patchlog.model import Add, Delete, NamespaceAdd
+from spark.looking_back import moment_at, quads_at
+from spark.maintenance import optimize
+from spark.origin import Origin
+from spark.tables import Tables
+from spark.verification import verify
+
+Q = ("<http://example.org/s>", "<http://example.org/p>", '"o"', "")
+
+
+def tables_of(history, warehouse):
+    origin = Origin.of(history.url, history.name)
+    with origin.opened() as log:
+        return origin, Tables(warehouse.session, warehouse.folder, origin.identity(log))
+
+
+def test_logs_that_share_tables_are_each_what_they_would_be_alone(
+    session, history, other_history, apply, warehouse, monkeypatch
+):
+    """A job of the other log works between steps of the first, and neither has to take a step again."""
+    monkeypatch.setattr("spark.job.again_after_conflicts", lambda step: step())
+    is_inside = False
+
+    def let_other_work(_, point):
+        nonlocal is_inside
+        if not is_inside and point in ("changes-read", "deletes-committed"):
+            is_inside = True
+            other_history.append([Delete(*Q), Add("<a:s>", "<a:p>", f'"{point}"', ""), NamespaceAdd("ex", "<a:>", "")])
+            other_history.append([Add(*Q)])
+            apply(other_history, is_shared=True)
+            is_inside = False
+
+    for module in ("spark.job", "spark.merging"):
+        monkeypatch.setattr(f"{module}.may_die", let_other_work)
+    history.append([Add(*Q), NamespaceAdd("ex", "<b:>", "")])
+    apply(history, is_shared=True)
+    history.append([Delete(*Q), Add("<b:s>", "<b:p>", "<b:o>", "")])
+    monkeypatch.setattr("spark.merging.SMALL_BYTES", 0)  # as if the tables were large
+    tables = apply(history, is_shared=True)
+
+    for one in (history, other_history):
+        warehouse.of(one).check(one.model)
+        assert verify(session, *tables_of(one, warehouse)).differences == ()
+    assert [row.subject for row in quads_at(tables, 1).collect()] == [Q[0]]
+    assert moment_at(tables, 2).is_exact
+
+
+def test_one_log_of_shared_tables_is_compacted_while_the_others_are_left(
+    session, history, other_history, apply, warehouse
+):
+    for number in range(2):
+        for one in (history, other_history):
+            one.append([Add(*Q), Add("<a:s>", "<a:p>", f'"{number}"', "")])
+            apply(one, is_shared=True)
+
+    done = {one.table: one for one in optimize(session, tables_of(history, warehouse)[1])}
+
+    assert (done["changes"].files_before, done["changes"].files_after) == (4, 3)
+    history.append([Delete(*Q)])
+    apply(history, is_shared=True)
+    for one in (history, other_history):
+        warehouse.of(one).check(one.model)
+
+
+def test_tables_of_one_log_and_tables_of_several_are_not_taken_for_each_other(
+    session, history, other_history, apply, warehouse, tmp_path
+):
+    own = type(warehouse)(session, tmp_path / "own")
+    for one in (history, other_history):
+        one.append([Add(*Q)])
+    apply(history, into=own)
+    apply(history, is_shared=True)
+
+    with pytest.raises(UsageError, match="changes` is of one log, and not --shared: name another warehouse"):
+        apply(other_history, into=own, is_shared=True)
+    with pytest.raises(UsageError, match="changes` is shared by several logs: say --shared"):
+        apply(other_history)
+    with pytest.raises(UsageError, match=f"changes` has nothing of the log {other_history.name}"):
+        tables_of(other_history, warehouse)[1].check()
+
+    # A log that took the name of one that is in the tables.
+    HttpLogStore(history.url).delete(history.name)
+    successor = type(history)(history.url, history.name, seed=1)
+    successor.append([Add(*Q)])
+    with pytest.raises(UsageError, match=f"changes` has another log of the name {history.name}"):
+        apply(successor, is_shared=True)
+    warehouse.of(history).check(history.model)

@@ -28,19 +28,24 @@ __all__ = ["Missed", "Replica"]
 
 @dataclass(frozen=True, slots=True)
 class Missed:
-    """What a store does not have yet: the net effect of all of it, of what others did, and of what we did ourselves."""
+    """What a store does not have yet: the net effect of all of it, of what others did, and of what still waits."""
 
     net: Effect
     foreign: Effect
-    own: Effect
+    waiting: Effect
+    arrived: set[PatchId]
+    """Patches of ours that are in the log by now."""
     version: int
     head: PatchId | None
     log_head: PatchId | None
 
     def touched_too(self, change: Effect) -> tuple[list[Quad], list[str]]:
-        """The quads, and the prefixes, that others have changed, and so have we, or would with one more change."""
-        ours = self.own.adds | self.own.deletes | change.adds | change.deletes
-        names = self.foreign.namespaces.keys() & (self.own.namespaces.keys() | change.namespaces.keys())
+        """The quads, and the prefixes, that others have changed, and so does what waits, or one more change.
+
+        What we have in the log does not count: it was built on what stands before it, and others have built on it.
+        """
+        ours = self.waiting.adds | self.waiting.deletes | change.adds | change.deletes
+        names = self.foreign.namespaces.keys() & (self.waiting.namespaces.keys() | change.namespaces.keys())
         return sorted((self.foreign.adds | self.foreign.deletes) & ours), sorted(name for _, name in names)
 
 
@@ -54,15 +59,19 @@ class Replica:
         self.position = 0
         self.head: PatchId | None = None
         self._own: set[PatchId] = set()
+        """Patches of ours that may be met in the log behind the position."""
 
     @property
     def is_new(self) -> bool:
         """Whether nothing was ever appended, or waits to be."""
         return self._log.head().version == 0 and not self._delivery.waiting()
 
-    def has(self, patch_id: PatchId) -> bool:
-        """Whether a patch is in the log."""
-        return self._log.find(patch_id) is not None
+    def has_arrived(self, patch_id: PatchId) -> bool:
+        """Whether a patch of ours is in the log."""
+        has_arrived = self._log.find(patch_id) is not None
+        if has_arrived:
+            self._own.add(patch_id)
+        return has_arrived
 
     def trust_head(self) -> None:
         """The store is as the log says, so somebody has said."""
@@ -77,7 +86,8 @@ class Replica:
         texts = ((patch.id, self._delivery.content(patch)) for patch in queued)
         waiting = {id: text for id, text in texts if text is not None}
         head = self._log.head()
-        net, foreign, own = _Running(), _Running(), _Running()
+        net, foreign, unsent = _Running(), _Running(), _Running()
+        arrived: set[PatchId] = set()
         after = self.position
         if not after and (beginning := newest_snapshot(self._log)) is not None:
             after, contents = beginning
@@ -85,17 +95,20 @@ class Replica:
         for logged in self._log.read(after=after, until=max(after, head.version)):
             change = effect(_decoded(logged.chunks))
             net.take(change)
-            (own if logged.record.id in self._own else foreign).take(change)
-            waiting.pop(logged.record.id, None)
+            if logged.record.id in self._own:
+                arrived.add(logged.record.id)
+                waiting.pop(logged.record.id, None)
+            else:
+                foreign.take(change)
         if queued and queued[0].id in waiting and self._is_beneath(queued[0].id):
+            arrived.add(queued[0].id)
             del waiting[queued[0].id]
         for content in waiting.values():
             change = effect(_read([content]))
             net.take(change)
-            own.take(change)
-        return Missed(
-            net.effect, foreign.effect, own.effect, max(after, head.version), [head.id, *waiting][-1], head.id
-        )
+            unsent.take(change)
+        reached, last = max(after, head.version), [head.id, *waiting][-1]
+        return Missed(net.effect, foreign.effect, unsent.effect, arrived, reached, last, head.id)
 
     def _is_beneath(self, patch_id: PatchId) -> bool:
         """Whether the store has had a patch from the log, although it still waits: the answer to it was lost.
@@ -108,8 +121,7 @@ class Replica:
     def has_reached(self, missed: Missed) -> None:
         """The store has it now."""
         self.position, self.head = missed.version, missed.head
-        if not self._delivery.waiting():
-            self._own.clear()
+        self._own -= missed.arrived
 
     def deliver_waiting(self, head: PatchId | None) -> None:
         """Let what waits go on a head of the log: somebody has seen that the two go together.

@@ -84,7 +84,7 @@ class Session:
 
     def rollback(self) -> None:
         """Take back what is uncommitted."""
-        if self._unanswered is not None and self.replica.has(self._unanswered.patch.id):
+        if self._unanswered is not None and self.replica.has_arrived(self._unanswered.patch.id):
             self._has_committed_before_others(self._unanswered)
         self._unanswered = None
         aborted = self._patch({}, is_aborted=True) if self._settings.record_rollbacks else None

@@ -11,10 +11,9 @@ from typing import Any, TypeVar
 import click
 from pyspark.sql import SparkSession
 
+from patchlog.cli.log_snapshots import put_file
 from patchlog.cli.options import common
 from patchlog.cli.outcome import CheckFailed, Session
-from patchlog.log.snapshots.writing import jelly_of
-from patchlog.rdf import read_frames
 from spark import jars
 from spark.capture import Captured, ReverseCapture
 from spark.change_feed import QuadTable
@@ -374,7 +373,8 @@ def export_snapshot(
 def import_snapshot(cli: Session, *, path: str, origin: Origin, warehouse: str, spark: Any, shared: bool) -> None:
     """Give an empty log a dataset to begin with (Jelly-RDF, N-Quads, TriG …), and load it into its tables."""
     with origin.opened() as log:
-        log.snapshots.put(0, jelly_of(read_frames(path)))
+        put_file(log.snapshots, path, cli)
+    cli.progress.pause()
     with _tables(spark, origin, warehouse) as (session, tables):
         again_after_conflicts(lambda: tables.create(is_shared=shared))
         job = ApplyJob(session, origin, tables, tell=partial(_tell, cli))

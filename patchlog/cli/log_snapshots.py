@@ -27,7 +27,7 @@ from patchlog.pipes import drain
 from patchlog.places import Place
 from patchlog.syntaxes import read_syntax, write_syntax
 
-__all__ = ["build", "get", "list_snapshots", "put"]
+__all__ = ["build", "get", "list_snapshots", "put", "put_file"]
 
 _LATEST = "latest"
 _GOT = (JELLY, NQUADS, TRIG)
@@ -116,17 +116,24 @@ def put(session: Session, *, path: str, wanted: Wanted, version: int, in_format:
 
     At another version the dataset is compared with what the log says, and is an error where it differs.
     """
-    chosen = choose_format(in_format, file_name(path), _PUT, default=JELLY if path == STANDARD else None)
-    chunks, sent_as = _sent(reading(path, session), chosen)
     place = wanted_place(wanted)
     with place.store() as store:
-        try:
-            snapshot = store.log(log_name(place)).snapshots.put(version, chunks, sent_as)
-        except CodecError:
-            with about(path, chosen):
-                raise
+        snapshot = put_file(store.log(log_name(place)).snapshots, path, session, version=version, in_format=in_format)
     session.progress.pause()
     _tell(session, snapshot, as_json=as_json)
+
+
+def put_file(
+    snapshots: Snapshots, path: str, session: Session, *, version: int = 0, in_format: str | None = None
+) -> Snapshot:
+    """Give a log the dataset of a file. What it says in Jelly-RDF or N-Quads, the log reads itself, byte for byte."""
+    chosen = choose_format(in_format, file_name(path), _PUT, default=JELLY if path == STANDARD else None)
+    chunks, sent_as = _sent(reading(path, session), chosen)
+    try:
+        return snapshots.put(version, chunks, sent_as)
+    except CodecError:
+        with about(path, chosen):
+            raise
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 import warnings
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -269,6 +269,22 @@ def apply(session, warehouse):
         return tables
 
     return apply_once
+
+
+@pytest.fixture
+def in_process(session, monkeypatch, capsys):
+    """Run `python -m spark …` in this process and session: its exit code, and what it printed on both streams."""
+    from patchlog.cli.outcome import run
+    from spark.cli import root
+
+    monkeypatch.setattr("spark.cli.opened_session", lambda *_, **__: nullcontext(session))
+
+    def run_here(*arguments):
+        capsys.readouterr()
+        code = run(root, [str(argument) for argument in arguments])
+        return code, *capsys.readouterr()
+
+    return run_here
 
 
 @pytest.fixture

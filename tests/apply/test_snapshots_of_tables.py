@@ -1,62 +1,73 @@
-"""Whole datasets out of the tables as Jelly-RDF, and into them: exactly as they are."""
+"""Whole datasets out of the tables as Jelly-RDF, and into them, by the commands: exactly as they are."""
 
 import pytest
 
-from patchlog.errors import UsageError
-from patchlog.log.records import LogOptions
 from patchlog.log.snapshots.reading import namespaces_of
-from patchlog.log.snapshots.writing import jelly_of
 from patchlog.model import Add, NamespaceAdd
-from patchlog.rdf import read, read_frames, write
-from spark.looking_back import namespaces_until, quads_at
-from spark.origin import Origin
-from spark.snapshots import export, joined
+from patchlog.rdf import read, write
 
 
-def test_exported_files_joined_are_the_dataset_that_the_log_has_too(session, history, apply, tmp_path, warehouse):
+def test_exported_files_joined_are_the_dataset_that_the_log_has_too(
+    history, other_history, apply, warehouse, in_process, tmp_path
+):
     history.append(
         [NamespaceAdd("ex", "<http://example.org/1#>", ""), NamespaceAdd("x", "<a:x>", "<http://example.org/g>")]
     )
     history.grow(8)
+    apply(history)
     history.append([Add("<a:s>", "<a:p>", '"x"@en', "")])
-    tables = apply(history)
-    version = history.model.version
-    namespaces = namespaces_until(session, Origin.of(history.url, history.name), tables, version)
+    apply(history)
+    place = ["--source", history.url, "--log", history.name, "--warehouse", warehouse.folder]
+    parts, file, version = tmp_path / "parts", tmp_path / "people.jelly", history.model.version
 
-    quads = quads_at(tables, version).select("subject", "predicate", "object", "graph").repartition(3)
-    exported = export(quads, namespaces, LogOptions(), tmp_path / "parts")
-    data = b"".join(joined(exported.files))
+    code, said, _ = in_process("snapshot", "export", *place, "--to", parts, "--joined", file, "--upload")
 
-    assert set(read(data, "jelly")) == set(history.model.quads)
-    assert exported.quads == len(history.model.quads)
-    assert namespaces_of([data])[0] == {key: iri for key, (iri, _) in history.model.namespaces.items()}
-    assert history.log.snapshots.put(version, [data]).quads == exported.quads
+    assert code == 0
+    assert said.startswith(f"version {version}: {len(history.model.quads)} quads in ")
+    exported = [set(read(part)) for part in sorted(parts.iterdir())]
+    assert len([part for part in exported if part]) > 1
+    assert set(read(file)) == set.union(*exported) == set(history.model.quads)
+    assert namespaces_of([file.read_bytes()])[0] == {key: iri for key, (iri, _) in history.model.namespaces.items()}
+    assert [snapshot.version for snapshot in history.log.snapshots.list()] == [version]
 
-    other = type(history)(history.url, f"{history.name}-2", seed=1)
-    other.log.snapshots.put(0, [data])
-    apply(other, into=type(warehouse)(session, tmp_path / "other"))
-    assert set(type(warehouse)(session, tmp_path / "other").quads()) == set(history.model.quads)
+    other = type(warehouse)(warehouse.session, tmp_path / "other")
+    place = ["--source", history.url, "--log", other_history.name, "--warehouse", other.folder]
+    assert in_process("snapshot", "import", file, *place)[0] == 0
+    assert other.quads() == dict.fromkeys(history.model.quads, 0)
+    assert set(other.namespaces()) == set(history.model.namespaces)
 
 
 # The library that reads TriG puts language tags in lower case.
 @pytest.mark.parametrize(("name", "language"), [("a.nq", "en-GB"), ("a.jelly", "en-GB"), ("a.trig", "en")])
-def test_log_and_tables_begin_with_a_dataset_of_any_syntax(history, apply, warehouse, tmp_path, name, language):
+def test_log_and_tables_begin_with_a_dataset_of_any_syntax(history, warehouse, in_process, tmp_path, name, language):
     quads = {
         ("<http://example.org/s>", "<http://example.org/p>", f'"a\\"\\n\u00fc"@{language}', "<http://example.org/g>"),
         ("<http://example.org/s>", "<http://example.org/p>", '"01"^^<http://www.w3.org/2001/XMLSchema#int>', ""),
         ("<http://example.org/s>", "<http://example.org/p>", "<http://example.org/o>", ""),
     }
     write(tmp_path / name, sorted(quads))
+    place = ["--source", history.url, "--log", history.name, "--warehouse", warehouse.folder]
 
-    history.log.snapshots.put(0, jelly_of(read_frames(tmp_path / name)))
-    apply(history)
+    code, _, said = in_process("snapshot", "import", tmp_path / name, *place)
 
+    assert (code, said.count("version 0")) == (0, 2)
     assert warehouse.quads() == dict.fromkeys(quads, 0)
     assert {change[:2] for change in warehouse.changes()} == {(0, "+")}
+    assert set(read(b"".join(history.log.snapshots.read(0)), "jelly")) == quads
 
 
-def test_folder_that_is_there_is_not_exported_into(session, tmp_path):
-    rows = session.createDataFrame([], "subject STRING, predicate STRING, object STRING, graph STRING")
+def test_folder_that_is_there_is_not_exported_into_nor_a_dataset_into_a_log_with_patches(
+    history, apply, warehouse, in_process, tmp_path
+):
+    history.append([Add("<a:s>", "<a:p>", "<a:o>", "")])
+    apply(history)
+    write(tmp_path / "a.nq", [("<b:s>", "<b:p>", "<b:o>", "")])
+    place = ["--source", history.url, "--log", history.name, "--warehouse", warehouse.folder]
 
-    with pytest.raises(UsageError, match="is there already"):
-        export(rows, {}, LogOptions(), tmp_path)
+    exported = in_process("snapshot", "export", *place, "--to", tmp_path)
+    imported = in_process("snapshot", "import", tmp_path / "a.nq", *place)
+
+    assert exported == (1, "", f"error: {tmp_path} is there already: name a folder that is to be made\n")
+    assert imported[0] == 1
+    assert imported[2].startswith("error: ")
+    warehouse.check(history.model)

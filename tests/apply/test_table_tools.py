@@ -36,21 +36,36 @@ def test_verify_finds_nothing_in_sound_tables_and_names_what_is_wrong_in_others(
     assert any("since version 9" in str(difference) for difference in report.differences)
 
 
-def test_every_version_of_the_log_is_found_again(history, apply):
+def test_every_version_of_the_log_is_found_again_also_where_delta_has_forgotten_it(
+    history, apply, warehouse, in_process, tmp_path
+):
     states = {0: {}}
     for patches in (1, 2):
         for _ in range(patches):
             history.grow(1)
             states[history.model.version] = history.model.quads
         tables = apply(history)
+    place = ["--source", history.url, "--log", history.name, "--warehouse", warehouse.folder]
 
     for version, wanted in states.items():
-        rows = quads_at(tables, version).collect()
-        assert {(row.subject, row.predicate, row.object, row.graph): row.since for row in rows} == wanted
+        assert quads_of(quads_at(tables, version)) == wanted
+    [delta_version] = [found for found, said in tables.quads.said() if said["to"] == 1]
+    code, said, _ = in_process("at", *place, "--version", 2)
+    assert (code, said) == (0, f"Delta version {delta_version} of quads, and the changes of versions 2 to 2\n")
+
+    assert in_process("optimize", *place, "--keep-hours", 0)[0] == 0
+    for version, wanted in states.items():
+        assert quads_of(quads_at(tables, version)) == wanted
     assert moment_at(tables, 3).is_exact
-    assert not moment_at(tables, 2).is_exact
-    with pytest.raises(UsageError, match="version 4 is not in the tables"):
-        moment_at(tables, 4)
+    code, said, _ = in_process("at", *place, "--version", 2, "--to", tmp_path / "then")
+    assert (code, said) == (0, "nothing, and the changes of versions 1 to 2\n")
+    assert quads_of(warehouse.session.read.format("delta").load(str(tmp_path / "then"))) == states[2]
+    code, _, said = in_process("at", *place, "--version", 4)
+    assert (code, said) == (1, "error: version 4 is not in the tables, which are at version 3\n")
+
+
+def quads_of(rows):
+    return {(row.subject, row.predicate, row.object, row.graph): row.since for row in rows.collect()}
 
 
 def test_optimized_tables_say_the_same_and_grow_on(session, history, apply, warehouse):

@@ -5,8 +5,8 @@ DELETE WHERE, CLEAR DEFAULT, ADD, COPY and MOVE it is all graphs. So here the de
 an operation works on. CREATE GRAPH is not there at all; it is here.
 
 DELETE and INSERT by a pattern are carried out here. rdflib changes the graph for each solution before it looks for the
-next one, deletes what it has inserted for the one before, and fetches a document from the network where USING names a
-graph.
+next one, deletes what it has inserted for the one before, makes up a graph where the variable of GRAPH is not bound,
+and fetches a document from the network where USING names a graph.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rdflib.plugins.sparql.parser import parseUpdate
 from rdflib.plugins.sparql.parserutils import CompValue
 from rdflib.plugins.sparql.sparql import QueryContext, Update
 from rdflib.store import Store
-from rdflib.term import Identifier, Variable
+from rdflib.term import IdentifiedNode, Identifier, Variable
 
 from patchlog.errors import UsageError
 
@@ -95,7 +95,9 @@ def _modify(context: QueryContext, operation: CompValue) -> None:
         for solution in solutions:
             change(graph, _fillTemplate(template.triples, solution))
             for name, triples in template.quads.items():
-                change(context.dataset.get_context(solution.get(name)), _fillTemplate(triples, solution))
+                graph_name = solution.get(name)
+                if isinstance(graph_name, IdentifiedNode):  # else there is no such quad, as with each other term
+                    change(context.dataset.get_context(graph_name), _fillTemplate(triples, solution))
 
 
 def _delete_where(context: QueryContext, operation: CompValue) -> None:

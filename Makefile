@@ -105,12 +105,13 @@ $(VENV)/dev: $(VENV)/run requirements-dev.lock
 
 # Delta's JARs are in the user's cache, so most of the time there is nothing to fetch.
 $(VENV)/spark: $(VENV)/patchlog $(VENV)/dev
-	@if ! command -v java >/dev/null; then echo "java was not found: Spark and its tests are left out"; \
-	elif $(PYTHON) -c 'import delta, pyspark' 2>/dev/null; then $(PYTHON) -m spark setup || [ -z "$$CI" ]; fi
-	@touch $@
+	@if [ -z "$$JAVA_HOME" ] && ! command -v java >/dev/null; then echo "java was not found: Spark and its tests are left out; install a Java 17 (Debian: openjdk-17-jre-headless)"; \
+	elif ! $(PYTHON) -c 'import delta, pyspark' 2>/dev/null || $(PYTHON) -m spark setup; then touch $@; \
+	else [ -z "$$CI" ]; fi
 
 $(VENV)/patchlog: $(VENV)/run pyproject.toml setup.py $(CRATE_FILES)
 	@echo "building patchlog"
 	@$(PIP) install --quiet --no-deps --no-build-isolation --editable .
-	@$(PYTHON) -c 'from patchlog import engine; print(f"patchlog runs on its {engine.IMPLEMENTATION} codec")'
+	@if $(PYTHON) -c 'import patchlog._native' 2>/dev/null; then echo "patchlog runs on its native codec"; \
+	else echo "patchlog runs on its pure codec, which is slower: make clean setup builds the native one, where cargo and a C compiler are"; fi
 	@touch $@

@@ -37,7 +37,7 @@ class BuildRust(build_rust):
     def run(self) -> None:
         """Build the crate where there is a compiler."""
         if NATIVE.optional and shutil.which("cargo") is None:
-            say_left_out("cargo was not found")
+            say_left_out("cargo was not found (https://rustup.rs has it)")
         else:
             super().run()
 
@@ -47,7 +47,12 @@ class BuildRust(build_rust):
             super().run_for_extension(extension)
         except Exception:
             if extension.optional:
-                say_left_out("the crate could not be built (pip install -v shows why)")
+                has_linker = shutil.which("cc") is not None
+                say_left_out(
+                    "the crate could not be built (pip install -v shows why)"
+                    if has_linker
+                    else "the crate could not be linked without a C compiler (Debian: apt-get install gcc)"
+                )
             raise
 
 

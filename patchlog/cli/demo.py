@@ -312,7 +312,7 @@ def _lacking_for_spark() -> str | None:
     """What Spark lacks here, and the remedy."""
     if missing := _missing("pyspark", "delta"):
         return f"{missing} is not installed; pip install 'patchlog[spark]' brings it"
-    if shutil.which("java") is None:
+    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         return "there is no Java; install a Java 17 (Debian: openjdk-17-jre-headless)"
     return None
 

@@ -46,16 +46,17 @@ def test_demo_leaves_its_service_running_where_it_is_asked_to(environment, tmp_p
     with subprocess.Popen(asked, env=environment, stdout=subprocess.PIPE, text=True) as running:
         pages = next(line for line in running.stdout if "until Ctrl-C" in line).split()[-1]
 
-        answer = httpx.get(pages, headers={"Accept": "application/json"})
+        answer = httpx.get(pages, headers={"Accept": "application/json"}, timeout=60)
 
         os.kill(running.pid, signal.SIGINT)
-        running.wait(20)
+        running.wait(60)
     assert (answer.status_code, "people" in answer.text) == (200, True)
 
 
 @pytest.mark.skipif(importlib.util.find_spec("pyspark") is None, reason="without pyspark that is what is named")
 def test_demo_names_a_missing_java_and_the_remedy(command, environment, tmp_path):
     environment["PATH"] = str(tmp_path)
+    environment.pop("JAVA_HOME", None)
 
     ended = command("demo")
 

@@ -1,9 +1,9 @@
 """What all tests share."""
 
 import os
+import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -13,9 +13,8 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
-import httpx
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from sqlalchemy import create_engine, text
 
 from patchlog.client import HttpLogStore
@@ -23,11 +22,12 @@ from patchlog.log.database import Database
 from patchlog.log.migration import migrate
 from patchlog.model import Add, Header, Punctuation, TransactionCommit, TransactionStart
 from patchlog.patch import write
+from tests.waiting import wait_until
 
 HOUSE = Path(__file__).parents[1]
 
-# A deadline measures the machine, and a busy one fails tests that are right.
-settings.register_profile("patchlog", parent=settings(), deadline=None)
+# What measures the machine fails tests that are right on a busy one.
+settings.register_profile("patchlog", parent=settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patchlog")
 
 
@@ -225,12 +225,9 @@ def running_service(tmp_path_factory):
     if find_spec("uvicorn") is None:
         (pytest.fail if os.environ.get("CI") else pytest.skip)("the extra `api` is not installed")
     folder = tmp_path_factory.mktemp("service")
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        port = listening.getsockname()[1]
-    url = f"http://127.0.0.1:{port}"
     with (folder / "output").open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "api", "--port", str(port), "--database", "sqlite:///log.db"],
+            [sys.executable, "-m", "api", "--port", "0", "--database", "sqlite:///log.db"],
             env=os.environ | {"PYTHONPATH": str(HOUSE)},
             cwd=folder,
             stdin=subprocess.DEVNULL,
@@ -238,22 +235,20 @@ def running_service(tmp_path_factory):
             stderr=output,
         )
     try:
-        _wait_until_ready(url, process, folder / "output")
-        yield url
+        yield url_of(process, folder / "output")
     finally:
         process.send_signal(signal.SIGTERM)
-        process.wait(20)
+        process.wait(60)
 
 
-def _wait_until_ready(url, process, output):
-    deadline = time.monotonic() + 20
-    while process.poll() is None and time.monotonic() < deadline:
-        try:
-            if httpx.get(f"{url}/readyz").is_success:
-                return
-        except httpx.TransportError:
-            time.sleep(0.05)
-    pytest.fail(f"the service does not start:\n{output.read_text()}")
+def url_of(process, output):
+    """Where a service listens, as it says in its log."""
+
+    def found():
+        assert process.poll() is None, output.read_text()
+        return re.search(r"running on (http://[^ ]*:\d+)", output.read_text())
+
+    return wait_until(found)[1]
 
 
 class Patches:

@@ -6,6 +6,8 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import closing
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ from patchlog import capture
 from patchlog.cli import main
 from patchlog.errors import ConflictError, StorageError, StorageFull
 from patchlog.outbox import Outbox
+from tests.waiting import wait_until
 
 HOUSE = Path(__file__).parents[2]
 EX = "http://example.org/"
@@ -61,15 +64,10 @@ def commit(dataset, *values):
     dataset.commit()
 
 
-def emptied(outbox):
-    """Wait until nothing waits."""
-    opened = Outbox(outbox)
-    deadline = time.monotonic() + 30
-    while opened.waiting() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    left = opened.waiting()
-    opened.close()
-    return left == []
+def wait_until_delivered(outbox):
+    """After a while without a service it is asked for once in half a minute."""
+    with closing(Outbox(outbox)) as opened:
+        wait_until(lambda: not opened.waiting(), seconds=120)
 
 
 def test_application_goes_on_while_the_service_is_away_and_all_is_delivered_when_it_is_back(
@@ -88,7 +86,7 @@ def test_application_goes_on_while_the_service_is_away_and_all_is_delivered_when
 
     assert len(waiting) == 5
     assert len(dataset) == 6
-    assert emptied(outbox)
+    wait_until_delivered(outbox)
     assert numbers(back) == ([1] * 6, [1, 2, 3, 4, 5, 6])
     commit(dataset, 7)
     assert numbers(back) == ([1] * 7, [1, 2, 3, 4, 5, 6, 7])
@@ -109,7 +107,7 @@ def test_what_waits_when_the_process_ends_is_delivered_by_the_next_one(start, ca
 
     assert sorted(int(value) for value in second.objects(A, P)) == [1, 2, 3]
     commit(second, 4)
-    assert emptied(outbox)
+    wait_until_delivered(outbox)
     assert numbers(back) == ([1] * 4, [1, 2, 3, 4])
 
 
@@ -148,7 +146,7 @@ def test_what_was_committed_survives_a_kill_of_the_application_while_the_service
     back = start(database, port=port)
     commit(captured(back), 4)
 
-    assert emptied(outbox)
+    wait_until_delivered(outbox)
     assert numbers(back) == ([1] * 4, [1, 2, 3, 4])
 
 
@@ -164,7 +162,7 @@ def test_service_that_is_killed_again_and_again_gets_each_patch_once(start, capt
             service = start(database, port=port)
         commit(dataset, value)
 
-    assert emptied(outbox)
+    wait_until_delivered(outbox)
     assert numbers(service) == ([1] * 30, list(range(30)))
 
 
@@ -181,14 +179,16 @@ def test_what_others_wrote_meanwhile_comes_together_where_it_is_about_other_quad
     other.add((B, P, Literal("other")))
     other.commit()
 
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline and Outbox(outbox).waiting():
-        commit(dataset, int(time.monotonic() * 1000))
-        time.sleep(0.2)
+    numbers_of_commits = count(3)
+
+    def is_delivered():
+        commit(dataset, next(numbers_of_commits))
+        return not Outbox(outbox).waiting()
+
+    wait_until(is_delivered, seconds=120, pause=0.2)
     dataset.store.pull()
     other.store.pull()
 
-    assert emptied(outbox)
     assert set(dataset.quads()) == set(other.quads())
     assert {1, 2} <= set(numbers(back)[1])
 
@@ -208,7 +208,7 @@ def test_conflict_with_what_waits_is_named_and_nothing_is_dropped(start, capture
     start(database, port=port)
 
     def until_it_is_told():
-        for value in range(3, 100):
+        for value in range(3, 1000):
             commit(dataset, value)
             time.sleep(0.2)
 

@@ -258,7 +258,7 @@ def test_revert_among_writers_is_done_once_and_whole(log, operations):
 
 
 def test_changes_that_were_truncated_away_are_gone(changed, operations):
-    changed.client.post(f"{changed.path}/snapshots", json={"version": 2}, params={"wait": "20"})
+    changed.client.post(f"{changed.path}/snapshots", json={"version": 2}, params={"wait": "60"})
     assert changed.client.post(f"{changed.path}/truncate", json={"before": 3}).status_code == 200
 
     gone = [changed.get("/diff?from=1&to=3"), changed.client.post(f"{changed.path}/revert", json={"version": 1})]

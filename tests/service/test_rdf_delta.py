@@ -7,6 +7,8 @@ import uuid
 
 import pytest
 
+from tests.waiting import wait_until
+
 JSON = {"Content-Type": "application/json", "Accept": "application/json"}
 BASE = "/rdf-delta"
 SOME_ID = b"0b7f4f5e-8a3b-4c57-9d7a-1f0d5f1b2a01"
@@ -471,7 +473,7 @@ def test_initial_data_is_the_newest_snapshot(delta):
     name, id = delta.create()
     delta.append(name, patch(new_id(), None, 'TX .\nA <http://e/s> <http://e/p> "1" <http://e/g> .\nTC .\n'))
     assert delta.client.get(f"{BASE}/init-data?datasource={id}").status_code == 404
-    delta.client.post(f"/logs/{name}/snapshots?wait=10").raise_for_status()
+    delta.client.post(f"/logs/{name}/snapshots?wait=60").raise_for_status()
 
     assert delta.client.get(f"{BASE}/init-data?datasource={new_id()}").status_code == 404
     assert delta.client.post(f"{BASE}/init-data?datasource={id}").status_code == 200
@@ -529,11 +531,8 @@ def test_port_of_its_own_has_the_api_at_its_root(start):
     import httpx
 
     service = start(rdf_delta_port=0)
-    deadline = time.monotonic() + 10
-    while (found := re.search(r"RDF Delta's API is at (http://[0-9.:]+)", service.log_text)) is None:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    with httpx.Client(base_url=found[1]) as client:
+    found = wait_until(lambda: re.search(r"RDF Delta's API is at (http://[0-9.:]+)", service.log_text))
+    with httpx.Client(base_url=found[1], timeout=60) as client:
         delta = Delta(client, "")
         name, id = delta.create()
         first = new_id()

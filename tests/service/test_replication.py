@@ -25,6 +25,7 @@ from patchlog.errors import ConflictError
 from patchlog.outbox import Outbox
 from patchlog.rdflib_hook.contents import statements_of
 from patchlog.rdflib_hook.terms import TermFormatter
+from tests.waiting import wait_until
 
 HOUSE = Path(__file__).parents[2]
 EX = "http://example.org/"
@@ -110,7 +111,7 @@ def test_replicas_in_processes_of_their_own_converge(sqlite_log):
     url = f"{sqlite_log.service.url}{sqlite_log.path}"
     writers = [in_a_process(url, name) for name in "ab"]
 
-    said = [json.loads(writer.communicate(timeout=60)[0]) for writer in writers]
+    said = [json.loads(writer.communicate(timeout=300)[0]) for writer in writers]
 
     with closing(Dataset(store=capture(log=url, outbox=False))) as replica:
         check(url, [replica], chain.from_iterable(said))
@@ -141,19 +142,19 @@ def test_service_that_is_killed_at_work_loses_and_doubles_nothing(start, tmp_pat
             time.sleep(chance.random() / 2)
             service = start(service.database, port=service.port)
         is_over.set()
-        acknowledged = [tag for writer in writers for tag in writer.result(60)]
-        deadline = time.monotonic() + 120
-        while any(map(waiting, outboxes)):
-            assert time.monotonic() < deadline
+        acknowledged = [tag for writer in writers for tag in writer.result(120)]
+
+        def are_delivered():
             for replica in replicas:
                 replica.store.pull()
+            return not any(map(waiting, outboxes))
 
+        wait_until(are_delivered, seconds=120)
         logged = check(url, replicas, acknowledged)
-        while len(changes) < len(logged) and time.monotonic() < deadline:
-            time.sleep(0.05)
+        wait_until(lambda: len(changes) >= len(logged))
         stop.set()
         for follower in followers:
-            follower.result(20).close()
+            follower.result(60).close()
 
     assert [change.record.version for change in changes] == list(range(1, len(logged) + 1))
     assert contents(followed) == contents(replicas[0])

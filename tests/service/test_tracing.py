@@ -53,7 +53,7 @@ def awaited(spans, *names):
     """The spans of these names, once all of them have come."""
     found = {}
     while not set(names) <= set(found):
-        span = spans.get(timeout=20)
+        span = spans.get(timeout=60)
         found[span.name] = span
     return [found[name] for name in names]
 
@@ -70,7 +70,7 @@ def test_requests_are_spans_that_say_what_they_did(start, collector):
     service.client.post("/logs/people/patches", content=small, headers=TEXT | {"traceparent": PARENT})
     service.client.post("/rdf-delta/people", content=f"H id <uuid:{'1' * 8}-0000-4000-8000-000000000000> .\n{small}")
     service.client.get("/logs/people/patches?after=0")
-    service.client.post("/logs/people/snapshots?wait=20").raise_for_status()
+    service.client.post("/logs/people/snapshots?wait=60").raise_for_status()
     service.client.get("/healthz")
 
     append, describing, building, made = awaited(

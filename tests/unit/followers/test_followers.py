@@ -280,9 +280,9 @@ def test_live_follower_goes_on_until_it_is_stopped(log):
     thread.start()
     for number in range(2):
         push(log, f'TX .\nA <http://e/s> <http://e/p> "{number}" .\nTC .\n')
-    assert reached.wait(10)
+    assert reached.wait(60)
     stop.set()
-    thread.join(10)
+    thread.join(60)
 
     assert not thread.is_alive()
     assert versions == [1, 2, 3, 4, 5, 6]

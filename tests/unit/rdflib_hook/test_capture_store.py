@@ -407,12 +407,12 @@ def test_batch_of_changes_is_a_patch(log):
 
 def test_batch_is_committed_when_its_time_has_come(log):
     dataset = Dataset(store=capture(log=log, commit_after_seconds=0.05))
-    dataset.add((A, P, X))
-    dataset.add((A, P, Y))
+    dataset.addN((A, P, value, dataset.default_graph) for value in (X, Y))
+    log.wait_for(1, 60)
+    dataset.remove((A, P, X))
+    log.wait_for(2, 60)
 
-    log.wait_for(1, 10)
-
-    assert [len(patch) for patch in patches_of(log)] == [2]
+    assert [len(patch) for patch in patches_of(log)] == [2, 1]
     dataset.close()
 
 
@@ -611,7 +611,7 @@ def test_transaction_is_not_seen_by_the_commit_of_another_thread(dataset, log):
     begun, other = threading.Event(), []
 
     def commit():
-        begun.wait(10)
+        begun.wait(60)
         dataset.commit()
         other.append(len(patches_of(log)))
 

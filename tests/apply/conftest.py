@@ -95,9 +95,9 @@ def service(tmp_path_factory):
 
 
 @contextmanager
-def running_service(folder, database):
+def running_service(folder, database, *options):
     output = folder / "output"
-    arguments = ["--port", "0", "--database", database, "--data-dir", str(folder / "data")]
+    arguments = ["--port", "0", "--database", database, "--data-dir", str(folder / "data"), *options]
     with output.open("wb") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "api", *arguments], cwd=folder, env=environment(), stdout=log, stderr=log

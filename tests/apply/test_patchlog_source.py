@@ -1,7 +1,11 @@
 """The data source `patchlog`: what is read is what took effect, and what is written is a patch."""
 
 import pytest
+from pyspark.errors import AnalysisException
 
+from api.keys import create_key
+from patchlog.client import HttpLogStore
+from patchlog.log.database import Database
 from patchlog.model import (
     Add,
     Delete,
@@ -11,6 +15,8 @@ from patchlog.model import (
     TransactionStart,
 )
 from patchlog.patch import write
+from patchlog.places import open_log
+from tests.apply.conftest import running_service
 
 G = "<http://example.org/g>"
 
@@ -111,6 +117,34 @@ def test_rows_become_a_patch_for_each_group(session, history, source):
     rows.write.format("patchlog").mode("append").options(**options).save()
 
     assert [(row.version, row.object) for row in source().orderBy("version").collect()] == [(1, '"1"'), (2, '"2"')]
+
+
+def test_service_that_asks_for_keys_is_read_and_written_with_the_option_token(session, tmp_path):
+    database = f"sqlite:///{tmp_path}/log.db"
+    open_log(f"{database}#people", creates=True).close()
+    opened = Database(database)
+    _, key = create_key(opened, ["log:people:append"], name="Spark")
+    opened.close()
+    rows = session.createDataFrame(
+        [("+", *quad(1)[:3])], "operation STRING, subject STRING, predicate STRING, object STRING"
+    )
+
+    with running_service(tmp_path, database, "--keys", "required") as url:
+        right, wrong = ({"url": url, "log": "people", "token": text} for text in (key, f"{key[:-4]}AAAA"))
+        rows.write.format("patchlog").mode("append").options(**right).save()
+        [row] = session.read.format("patchlog").options(**right).load().collect()
+        with pytest.raises(AnalysisException) as reading:
+            session.read.format("patchlog").options(**wrong).load().collect()
+        with pytest.raises(AnalysisException) as writing:
+            rows.write.format("patchlog").mode("append").options(**wrong).save()
+        assert HttpLogStore(url, key).log("people").head().version == 1
+
+    assert (row.version, row.subject) == (1, "<http://example.org/1>")
+    for error in (reading, writing):
+        assert "UsageError: this service has no such key" in str(error.value)
+        assert ".java:" not in str(error.value)
+        assert ".scala:" not in str(error.value)
+        assert key[:-4] not in str(error.value)
 
 
 def test_file_is_a_log_too(session, tmp_path):

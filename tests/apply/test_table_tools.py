@@ -1,17 +1,24 @@
 """What goes with the tables: verify, versions of the past, maintenance, other readers, snapshots to begin from."""
 
+import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
 import duckdb
 import pytest
-from delta.exceptions import ConcurrentAppendException
+from delta.exceptions import ConcurrentDeleteReadException
 
 from patchlog.errors import UsageError
 from patchlog.model import Add, Delete, NamespaceAdd
+from spark import merging
+from spark.conflicts import again_after_conflicts
 from spark.decoding import decoded
 from spark.looking_back import moment_at, quads_at
-from spark.maintenance import optimize
 from spark.metrics import write_metrics
 from spark.origin import Origin
+from spark.reduction import QUAD
 from spark.verification import verify
+from tests.waiting import wait_until
 
 Q = ("<http://example.org/s>", "<http://example.org/p>", '"o"', "")
 
@@ -68,31 +75,76 @@ def quads_of(rows):
     return {(row.subject, row.predicate, row.object, row.graph): row.since for row in rows.collect()}
 
 
-def test_optimized_tables_say_the_same_and_grow_on(session, history, apply, warehouse):
+def test_optimized_tables_say_the_same_and_grow_on(session, history, apply, warehouse, in_process, monkeypatch):
     for _ in range(2):
         history.grow(2)
-        tables = apply(history)
+        apply(history)
+    sql, refused = type(session).sql, []
 
-    done = {one.table: one for one in optimize(session, tables)}
+    def refuse_once(self, statement, *more, **options):
+        if statement.startswith("OPTIMIZE") and not refused:
+            refused.append(statement)
+            raise ConcurrentDeleteReadException("a job was quicker")
+        return sql(self, statement, *more, **options)
+
+    monkeypatch.setattr(type(session), "sql", refuse_once)
+    place = ["--source", history.url, "--log", history.name, "--warehouse", warehouse.folder]
+    code, said, told = in_process("optimize", *place)
     history.grow(2)
     apply(history)
 
-    assert done["changes"].files_after < done["changes"].files_before
+    assert code == 0
+    assert said.splitlines()[0] == "changes: 1 files, before 2"
+    assert told == "changes: a job has changed it meanwhile, try 2 follows\n"
+    warehouse.check(history.model)
+
+
+def test_merge_that_meets_a_compaction_is_done_again(session, history, apply, warehouse, monkeypatch, tmp_path):
+    """Delta itself refuses it: the files that it has read are gone when it commits."""
+    for number in range(2):
+        history.append([Add(*Q[:2], f'"{number}"', "")])
+        apply(history)
+    has_begun, is_compacted, other = tmp_path / "begun", tmp_path / "compacted", session.newSession()
+
+    def wait_for_compaction(batches):
+        has_begun.touch()
+        while not is_compacted.exists():
+            time.sleep(0.05)
+        yield from batches
+
+    def take_out(quads, outs):
+        outs = outs.select(*QUAD)
+        taken_out(quads, outs.mapInArrow(wait_for_compaction, outs.schema))
+
+    def compact():
+        try:
+            wait_until(has_begun.exists, seconds=200)
+            other.sql(f"OPTIMIZE delta.`{warehouse.folder}/quads` FULL")
+        finally:
+            is_compacted.touch()
+
+    taken_out, tried = merging._take_out, []
+    monkeypatch.setattr(merging, "_take_out", take_out)
+    monkeypatch.setattr("spark.job.again_after_conflicts", partial(again_after_conflicts, tell=tried.append))
+    history.append([Delete(*Q[:2], '"0"', ""), Delete(*Q[:2], '"1"', "")])
+    with ThreadPoolExecutor(1) as threads:
+        compaction = threads.submit(compact)
+        apply(history)
+        compaction.result()
+
+    assert tried == [1]
     warehouse.check(history.model)
 
 
 def test_tables_that_are_compacted_between_any_two_steps_are_right(session, history, apply, warehouse, monkeypatch):
     history.append([Add(*Q), Add("<a:s>", "<a:p>", "<a:o>", "")])
     apply(history)
-    other, refused = session.newSession(), []
+    other = session.newSession()
 
     def compact(_, point):
         if point in ("changes-read", "deletes-ready", "adds-ready"):
             for table in ("changes", "quads"):
                 other.sql(f"OPTIMIZE delta.`{warehouse.folder}/{table}` FULL")
-        if point == "adds-ready" and not refused:
-            refused.append(point)
-            raise ConcurrentAppendException("a compaction was quicker")
 
     for module in ("spark.job", "spark.merging"):
         monkeypatch.setattr(f"{module}.may_die", compact)
@@ -100,7 +152,25 @@ def test_tables_that_are_compacted_between_any_two_steps_are_right(session, hist
     apply(history)
 
     warehouse.check(history.model)
-    assert refused
+
+
+def test_change_feeds_of_the_tables_say_what_the_patches_did(session, history, apply, warehouse):
+    history.append([Add(*Q), NamespaceAdd("ex", "<a:>", "")])
+    apply(history)
+    history.append([Delete(*Q), Add("<a:s>", "<a:p>", "<a:o>", ""), NamespaceAdd("ex", "<b:>", "")])
+    apply(history)
+
+    def feed(table, *columns):
+        changes = session.read.format("delta").options(readChangeFeed="true", startingVersion="0")
+        changes = changes.load(f"{warehouse.folder}/{table}").orderBy("_commit_version", "_change_type")
+        return [tuple(row) for row in changes.select("_change_type", *columns).collect()]
+
+    assert feed("quads", "object", "since") == [("insert", '"o"', 1), ("delete", '"o"', 1), ("insert", "<a:o>", 2)]
+    assert feed("namespaces", "iri") == [
+        ("insert", "<a:>"),
+        ("update_postimage", "<b:>"),
+        ("update_preimage", "<a:>"),
+    ]
 
 
 def test_terms_are_taken_apart_into_columns(session):

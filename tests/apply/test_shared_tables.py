@@ -1,5 +1,7 @@
 """Several logs in the same tables, told apart by a column `log`: each as if it had tables of its own."""
 
+import re
+
 import pytest
 
 from patchlog.client import HttpLogStore
@@ -11,6 +13,7 @@ from spark.origin import Origin
 from spark.tables import Tables
 from spark.verification import verify
 
+VERIFIED = "1 quads (hash) and 1 changes stand for version 1, as in the log\n"
 Q = ("<http://example.org/s>", "<http://example.org/p>", '"o"', "")
 
 
@@ -69,20 +72,28 @@ def test_one_log_of_shared_tables_is_compacted_while_the_others_are_left(
 
 
 def test_tables_of_one_log_and_tables_of_several_are_not_taken_for_each_other(
-    session, history, other_history, apply, warehouse, tmp_path
+    session, history, other_history, apply, warehouse, in_process, tmp_path
 ):
-    own = type(warehouse)(session, tmp_path / "own")
+    def command(name, one, *more):
+        place = ["--source", one.url, "--log", one.name, "--warehouse", warehouse.folder]
+        return in_process(name, *place, *more)
+
     for one in (history, other_history):
         one.append([Add(*Q)])
+    own = type(warehouse)(session, tmp_path / "own")
     apply(history, into=own)
-    apply(history, is_shared=True)
-
     with pytest.raises(UsageError, match="changes` is of one log, and not --shared: name another warehouse"):
         apply(other_history, into=own, is_shared=True)
-    with pytest.raises(UsageError, match="changes` is shared by several logs: say --shared"):
-        apply(other_history)
-    with pytest.raises(UsageError, match=f"changes` has nothing of the log {other_history.name}"):
-        tables_of(other_history, warehouse)[1].check()
+
+    assert command("apply", history, "--shared")[0] == 0
+    code, said, _ = command("verify", history)
+    assert (code, re.sub("hash [0-9a-f]{32}", "hash", said)) == (0, VERIFIED)
+    code, _, said = command("apply", other_history)
+    assert code == 1
+    assert said.endswith("changes` is shared by several logs: say --shared, or name another warehouse\n")
+    code, _, said = command("verify", other_history)
+    assert code == 1
+    assert f"changes` has nothing of the log {other_history.name}: " in said
 
     # A log that took the name of one that is in the tables.
     HttpLogStore(history.url).delete(history.name)

@@ -19,11 +19,9 @@ import os
 import re
 import shlex
 import shutil
-import socket
 import subprocess
 import sys
 import textwrap
-import time
 import tomllib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -31,8 +29,9 @@ from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-import httpx
 import pytest
+
+from tests.waiting import wait_until
 
 HOUSE = Path(__file__).parents[2]
 PAGES = sorted([HOUSE / "README.md", HOUSE / "CONTRIBUTING.md", *HOUSE.glob("docs/**/*.md")])
@@ -156,33 +155,29 @@ def check_checkout(code: str) -> None:
 
 
 @contextmanager
-def started(command: str, environment: dict[str, str], port: int) -> Iterator[None]:
-    """The service that a page starts."""
+def started(command: str, environment: dict[str, str]) -> Iterator[str]:
+    """The service that a page starts: its URL."""
     with Path("service.log").open("wb") as output:
         process = subprocess.Popen(
             ["bash", "-c", f"exec {command}"],
-            env=environment | {"PATCHLOG_PORT": str(port)},
+            env=environment | {"PATCHLOG_PORT": "0"},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
         )
+
+    def url() -> re.Match[str] | None:
+        said = Path("service.log").read_text()
+        assert process.poll() is None, said
+        return re.search(r"running on (http://127\.0\.0\.1:\d+)", said)
+
     try:
-        deadline = time.monotonic() + 30
-        while not is_ready(port):
-            assert process.poll() is None, Path("service.log").read_text()
-            assert time.monotonic() < deadline, "the service does not get ready"
-            time.sleep(0.05)
-        yield
+        found = wait_until(url)
+        assert found
+        yield found[1]
     finally:
         process.terminate()
-        process.wait(20)
-
-
-def is_ready(port: int) -> bool:
-    try:
-        return httpx.get(f"http://127.0.0.1:{port}/readyz").is_success
-    except httpx.TransportError:
-        return False
+        process.wait(60)
 
 
 def run_block(block: Block, namespace: dict[str, object], environment: dict[str, str], service: str) -> None:
@@ -215,15 +210,13 @@ def test_code_blocks_run_as_written(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {"__name__": "__main__"}
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        port = listening.getsockname()[1]
-    service = f"http://127.0.0.1:{port}"
+    service = SERVICE
 
     with ExitStack() as services:
         for block in filter(runs, blocks_of(page)):
             try:
                 if block.kind == "sh service":
-                    services.enter_context(started(block.code.strip(), shell_environment, port))
+                    service = services.enter_context(started(block.code.strip(), shell_environment))
                 elif block.kind == "sh postgresql":
                     server = request.getfixturevalue("own_postgresql_server")
                     run_shell(block.code, shell_environment | server.environment)

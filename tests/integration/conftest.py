@@ -40,7 +40,7 @@ def shell(environment: dict[str, str], tmp_path: Path) -> Callable[[str], subpro
     def shell(line: str) -> subprocess.CompletedProcess[bytes]:
         script = f"set -o pipefail; patchlog() {{ '{sys.executable}' -m patchlog \"$@\"; }}; {line}"
         return subprocess.run(
-            ["bash", "-c", script], env=environment, cwd=tmp_path, check=False, capture_output=True, timeout=60
+            ["bash", "-c", script], env=environment, cwd=tmp_path, check=False, capture_output=True, timeout=300
         )
 
     return shell

@@ -58,12 +58,12 @@ def test_continuous_job_follows_the_log_until_it_is_told_to_end(history, warehou
         return found is not None and found.version == history.model.version
 
     try:
-        wait_until(is_applied, seconds=200)
+        wait_until(is_applied, seconds=600)
         for number in range(2):
             history.append([Delete(*Q), Add(*Q[:2], f'"{number}"', "")])
-            wait_until(is_applied, seconds=200)
+            wait_until(is_applied, seconds=600)
         job.terminate()
-        told, _ = job.communicate(timeout=100)  # which the JVM has to let go of, too
+        told, _ = job.communicate(timeout=300)  # which the JVM has to let go of, too
     finally:
         with suppress(ProcessLookupError):
             os.killpg(job.pid, signal.SIGKILL)
@@ -82,7 +82,7 @@ def test_continuous_job_is_ended_by_ctrl_c(history, warehouse, in_process):
     has_ended = Event()
 
     def interrupt():
-        wait_until(lambda: has_ended.is_set() or history.log.consumers.find("spark"), seconds=200)
+        wait_until(lambda: has_ended.is_set() or history.log.consumers.find("spark"), seconds=600)
         if not has_ended.is_set():
             os.kill(os.getpid(), signal.SIGINT)
 

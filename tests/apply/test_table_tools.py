@@ -118,7 +118,7 @@ def test_merge_that_meets_a_compaction_is_done_again(session, history, apply, wa
 
     def compact():
         try:
-            wait_until(has_begun.exists, seconds=200)
+            wait_until(has_begun.exists, seconds=600)
             other.sql(f"OPTIMIZE delta.`{warehouse.folder}/quads` FULL")
         finally:
             is_compacted.touch()

@@ -162,5 +162,6 @@ class PatchTokens:
     def _resolve(self, prefixed_name: str) -> str:
         prefix, _, local = prefixed_name.partition(":")
         if prefix not in self.prefixes:
-            raise InvalidSyntax(f"no PA row before defines the prefix of {prefixed_name!r}")
+            hint = "" if local else f'; a row that defines it has it as a string: PA "{prefix}" <…>'
+            raise InvalidSyntax(f"no PA row before defines the prefix of {prefixed_name!r}{hint}")
         return self.prefixes[prefix] + _BACKSLASH.sub(r"\1", local)

@@ -237,6 +237,11 @@ def test_deleted_prefix_is_not_resolved(codec):
         read(codec, 'PA "ex" "a#" . PD "ex" . A ex:s <p> <o> .')
 
 
+def test_whoever_defines_a_prefix_without_quotes_is_told_how_to(codec):
+    with pytest.raises(InvalidSyntax, match='as a string: PA "ex"'):
+        read(codec, "PA ex: <http://example.org/> .")
+
+
 @pytest.mark.parametrize(
     ("text", "line"),
     [

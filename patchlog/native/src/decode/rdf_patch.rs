@@ -538,8 +538,13 @@ impl<S: Sink> RdfPatchReader<S> {
 
     fn resolve(&self, prefix: &str, local: &str) -> Result<String> {
         let Some(namespace) = self.prefixes.get(prefix) else {
+            let hint = if local.is_empty() {
+                format!("; a row that defines it has it as a string: PA \"{prefix}\" <…>")
+            } else {
+                String::new()
+            };
             return Err(invalid_syntax(format!(
-                "no PA row before defines the prefix {prefix:?}"
+                "no PA row before defines the prefix of '{prefix}:{local}'{hint}"
             )));
         };
         let mut iri = namespace.clone();

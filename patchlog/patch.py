@@ -228,7 +228,7 @@ def to_arrow(
     source: Source,
     format: str | None = None,
     *,
-    batch_rows: int = 1 << 16,
+    batch_rows: int = 1 << 13,
     dictionary: bool = True,
     limits: Limits = _DEFAULT_LIMITS,
     strict: bool = True,

@@ -191,7 +191,7 @@ class ConverterFace(Protocol):
 class ArrowDecoderFace(Protocol):
     """Bytes of any source format to Arrow record batches.
 
-    `ArrowDecoder(source, *, limits=Limits(), strict=True, concatenated=False, delimited=None, batch_rows=65536,
+    `ArrowDecoder(source, *, limits=Limits(), strict=True, concatenated=False, delimited=None, batch_rows=8192,
     dictionary=True)`. A batch offers the Arrow PyCapsule interface (`__arrow_c_array__`). Columns: for statements
     subject, predicate, object, graph; for patches operation (A D PA PD H TX TC TA Z), name (of a namespace, or the key
     of a header), subject, predicate, object, graph. All are strings, dictionary-encoded or plain; the IRI of a

@@ -53,7 +53,7 @@ class ArrowDecoder(Spendable):
         strict: bool = True,
         concatenated: bool = False,
         delimited: bool | None = None,
-        batch_rows: int = 65536,
+        batch_rows: int = 8192,
         dictionary: bool = True,
     ) -> None:
         reading = Reading(source=source, limits=limits, strict=strict, concatenated=concatenated, delimited=delimited)

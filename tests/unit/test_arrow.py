@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from patchlog import pure
-from patchlog.codec.options import PatchOptions, RdfOptions
+from patchlog.codec.options import PatchOptions, RdfOptions, Tables
 from patchlog.errors import InvalidSyntax, InvalidTerm, MissingExtra, UnexpectedRow, UsageError
 
 STAR = RdfOptions(rdf_star=True, generalized_statements=True)
@@ -46,6 +46,9 @@ PATCH_ROWS = [
 BOTH_LAYOUTS = pytest.mark.parametrize("dictionary", [True, False])
 
 terms = st.sampled_from(["<http://example.org/a>", "_:b", '"a\\nb"', '"1"^^<d>', "<<( <a> <b> _:c )>>"])
+iris = st.sampled_from(
+    ["<http://example.org/a>", "<http://example.org/a#b/c>", "<urn:x:1>", "<a>", "<a/\\u0020#>", "<>"]
+)
 statements = st.tuples(terms, terms, terms, st.sampled_from(["", "<g>", "_:g"]))
 
 
@@ -106,6 +109,35 @@ def test_batches_have_the_schema_of_the_decoder(codec, dictionary):
     batches = [*decoder.feed(PATCH), *decoder.finish()]
 
     assert [pa.record_batch(batch).schema for batch in batches] == [pa.schema(decoder)]
+
+
+@given(found=st.lists(st.tuples(iris, iris, st.one_of(iris, terms)), max_size=12), batch_rows=st.integers(1, 9))
+def test_dictionaries_hold_each_text_once_however_it_came(codec, found, batch_rows):
+    data = b""
+    for prefixes in (150, 0):
+        encoder = codec.RdfEncoder(STAR.with_tables(Tables(4000, prefixes, 32)))
+        encoder.statements(found)
+        data += encoder.finish()
+
+    batches = decode(codec, "jelly", data, concatenated=True, batch_rows=batch_rows)
+
+    assert [tuple(row.values())[:3] for row in rows(batches)] == found * 2
+    for batch in batches:
+        for column in batch.columns[:3]:
+            texts = column.dictionary.to_pylist()
+            assert len(set(texts)) == len(texts)
+
+
+def test_values_of_headers_are_in_the_dictionary_of_the_objects(codec):
+    values = ["<http://example.org/a>", '"a\\nb"', '"a"@en', '"1"^^<http://example.org/d>', "_:b"]
+    patch = "".join(f"H h {value} .\nA <s> <p> {value} .\n" for value in values)
+
+    for source in ("rdf-patch", "jelly-patch"):
+        converter = codec.Converter("rdf-patch", source)
+        data = converter.feed(patch.encode()) + converter.finish()
+        (batch,) = decode(codec, source, data)
+
+        assert batch["object"].dictionary.to_pylist() == values
 
 
 def test_batches_end_at_their_number_of_rows(codec):

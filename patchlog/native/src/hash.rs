@@ -12,7 +12,7 @@ const K0: u64 = 0xA076_1D64_78BD_642F;
 const K1: u64 = 0xE703_7ED1_A0B4_28DB;
 
 #[inline(always)]
-fn fold(a: u64, b: u64) -> u64 {
+pub fn fold(a: u64, b: u64) -> u64 {
     let wide = u128::from(a) * u128::from(b);
     (wide as u64) ^ (wide >> 64) as u64
 }

@@ -59,9 +59,16 @@ pub fn is_ascii(text: &[u8]) -> bool {
     !any_byte::<HIGH>(text)
 }
 
+/// Whether a text holds a `/` or `#`.
+#[inline(always)]
+pub fn has_separator(text: &[u8]) -> bool {
+    any_byte::<SEPARATOR>(text)
+}
+
 const IRI: u8 = 0;
 const LITERAL: u8 = 1;
 const HIGH: u8 = 2;
+const SEPARATOR: u8 = 3;
 
 #[cfg(any(test, not(target_arch = "x86_64")))]
 #[inline(always)]
@@ -75,6 +82,7 @@ fn is_of<const KIND: u8>(byte: u8) -> bool {
                 )
         }
         LITERAL => byte < 0x20 || matches!(byte, b'"' | b'\\' | 0x7F),
+        SEPARATOR => matches!(byte, b'/' | b'#'),
         _ => byte >= 0x80,
     }
 }
@@ -117,6 +125,7 @@ fn any_byte<const KIND: u8>(text: &[u8]) -> bool {
                     _mm_or_si128(at_most(block, 0x1F), equals(0x7F)),
                     _mm_or_si128(equals(b'"'), equals(b'\\')),
                 ),
+                SEPARATOR => _mm_or_si128(equals(b'/'), equals(b'#')),
                 _ => block,
             }
         };
@@ -153,6 +162,31 @@ fn short_text(text: &[u8]) -> (u64, u64) {
         let all = u64::from(u32::from_le_bytes([first, middle, last, first]));
         (all << 32 | all, all << 32 | all)
     }
+}
+
+/// Where what follows the last `/` or `#` of a text begins: at 0 where there is none.
+#[inline(always)]
+pub fn after_last_separator(text: &[u8]) -> usize {
+    let mut end = text.len();
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::*;
+        while end >= 16 {
+            // SAFETY: SSE2 is part of every x86-64, and the sixteen bytes were just seen to be there.
+            let found = unsafe {
+                let block = _mm_loadu_si128(text.as_ptr().add(end - 16).cast());
+                let equals = |byte: u8| _mm_cmpeq_epi8(block, _mm_set1_epi8(byte as i8));
+                _mm_movemask_epi8(_mm_or_si128(equals(b'/'), equals(b'#'))) as u32
+            };
+            if found != 0 {
+                // The bits of bytes 0 to 15: the last byte has the highest.
+                return end - 16 + (32 - found.leading_zeros() as usize);
+            }
+            end -= 16;
+        }
+    }
+    let found = text[..end].iter().rposition(|&byte| matches!(byte, b'/' | b'#'));
+    found.map_or(0, |at| at + 1)
 }
 
 /// Where the prefix of an IRI ends: after the last '#', else the last '/', else the last ':'.
@@ -239,6 +273,9 @@ mod tests {
                     assert_eq!(iri_needs_escape(&text), is_of::<IRI>(byte));
                     assert_eq!(literal_needs_escape(&text), is_of::<LITERAL>(byte));
                     assert_eq!(is_ascii(&text), !is_of::<HIGH>(byte));
+                    assert_eq!(has_separator(&text), is_of::<SEPARATOR>(byte));
+                    let behind = if is_of::<SEPARATOR>(byte) { at + 1 } else { 0 };
+                    assert_eq!(after_last_separator(&text), behind);
                 }
             }
         }

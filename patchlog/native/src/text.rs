@@ -292,10 +292,10 @@ fn push_with_suffix(out: &mut Vec<u8>, lexical: &[u8], suffix: &[u8]) {
 
 /// A literal whose datatype is at hand as its suffix.
 #[inline(always)]
-pub fn push_literal(out: &mut Vec<u8>, lexical: &str, kind: &LiteralKind<'_, Vec<u8>>) {
+pub fn push_literal(out: &mut Vec<u8>, lexical: &str, kind: &LiteralKind<'_, impl AsRef<[u8]>>) {
     match kind {
         LiteralKind::Plain => push_with_suffix(out, lexical.as_bytes(), b""),
-        LiteralKind::Typed(suffix) => push_with_suffix(out, lexical.as_bytes(), suffix),
+        LiteralKind::Typed(suffix) => push_with_suffix(out, lexical.as_bytes(), suffix.as_ref()),
         LiteralKind::Language(language) => {
             push_with_suffix(out, lexical.as_bytes(), b"");
             push_language(out, language);

@@ -1,7 +1,7 @@
 //! Columns of a record batch while its rows come: dictionaries, indexes, strings, and where there are nulls.
 
 use crate::arrow::batch::{Column, Pool, Strings, Values};
-use crate::hash::hash_bytes;
+use crate::arrow::hashes::hash_of_word;
 use crate::text::same;
 
 /// Distinct strings of a column and how to find them.
@@ -20,9 +20,9 @@ impl Table {
         }
     }
 
-    pub fn intern(&mut self, text: &[u8]) -> i32 {
+    pub fn intern(&mut self, text: &[u8], hash: u32) -> i32 {
         self.strings.data.extend_from_slice(text);
-        self.intern_tail()
+        self.intern_tail(hash)
     }
 
     /// Where to write a string that `intern_tail` then takes.
@@ -31,24 +31,12 @@ impl Table {
         &mut self.strings.data
     }
 
-    /// The index of the string at the end of the data, which is removed where it was there before.
+    /// The index of the string at the end of the data, which is removed where it was there before. The hash is the same
+    /// whenever the string is.
     #[inline(always)]
-    pub fn intern_tail(&mut self) -> i32 {
-        let hash = hash_bytes(&self.strings.data[self.tail_start()..]);
-        self.intern_hashed_tail(hash)
-    }
-
-    #[inline(always)]
-    fn tail_start(&self) -> usize {
-        self.strings.offsets.last().map_or(0, |&offset| offset as usize)
-    }
-
-    /// As `intern_tail`, with a hash that is the same whenever the string is.
-    #[inline(always)]
-    pub fn intern_hashed_tail(&mut self, hash: u64) -> i32 {
-        let start = self.tail_start();
+    pub fn intern_tail(&mut self, hash: u32) -> i32 {
+        let start = self.strings.offsets.last().map_or(0, |&offset| offset as usize);
         let text = &self.strings.data[start..];
-        let hash = hash >> 32;
         let mask = self.buckets.len() - 1;
         let mut bucket = hash as usize & mask;
         loop {
@@ -57,7 +45,7 @@ impl Table {
                 break;
             }
             let index = (entry as u32 - 1) as usize;
-            if entry >> 32 == hash && same(self.strings.get(index), text) {
+            if (entry >> 32) as u32 == hash && same(self.strings.get(index), text) {
                 self.strings.data.truncate(start);
                 return index as i32;
             }
@@ -65,7 +53,7 @@ impl Table {
         }
         let index = self.strings.len();
         self.strings.offsets.push(self.strings.data.len() as i32);
-        self.buckets[bucket] = hash << 32 | (index as u64 + 1);
+        self.buckets[bucket] = u64::from(hash) << 32 | (index as u64 + 1);
         if self.strings.len() * 3 > self.buckets.len() * 2 {
             self.grow();
         }
@@ -149,13 +137,18 @@ impl ColumnBuilder {
         self.strings.push(text);
     }
 
-    /// Push a text; its index, where the column has a dictionary.
-    pub fn push_text(&mut self, row: usize, text: &[u8]) -> Option<i32> {
+    /// Push a word, which is not a term; its index, where the column has a dictionary.
+    pub fn push_word(&mut self, row: usize, word: &[u8]) -> Option<i32> {
+        self.push_text(row, word, hash_of_word(word))
+    }
+
+    /// Push a text with its hash; its index, where the column has a dictionary.
+    pub fn push_text(&mut self, row: usize, text: &[u8], hash: u32) -> Option<i32> {
         let Some(table) = &mut self.table else {
             self.push_string(row, text);
             return None;
         };
-        let index = table.intern(text);
+        let index = table.intern(text, hash);
         self.push_index(row, index);
         Some(index)
     }
@@ -225,7 +218,7 @@ mod tests {
         for has_dictionary in [false, true] {
             let mut column = ColumnBuilder::new(has_dictionary);
             for row in [3, 4, 20] {
-                column.push_text(row, b"x");
+                column.push_word(row, b"x");
             }
 
             let column = column.finish(23, &Pool::default());
@@ -238,7 +231,7 @@ mod tests {
     #[test]
     fn a_column_without_nulls_has_no_bits() {
         let mut column = ColumnBuilder::new(true);
-        column.push_text(0, b"x");
+        column.push_word(0, b"x");
 
         assert_eq!(column.finish(1, &Pool::default()).validity, None);
     }

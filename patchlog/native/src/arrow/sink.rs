@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use crate::arrow::batch::{Batch, Pool};
 use crate::arrow::columns::ColumnBuilder;
+use crate::arrow::hashes::{hash_of_iri, hash_of_literal, hash_of_whole_iri, hash_of_word};
 use crate::fault::Result;
+use crate::hash::hash_bytes;
 use crate::sink::{Action, LiteralKind, PLACES, Place, QuotedTriple, Sink, Transaction};
 use crate::text::{Style, append, datatype_suffix, push_blank_node, push_iri, push_literal, push_quoted};
 
@@ -16,17 +18,35 @@ const MAX_BATCH_BYTES: usize = 256 << 20;
 
 const NULL: i32 = -1;
 
-/// What stands in a place: its text, or in a dictionary column its index in the table of this batch.
+/// What stands in a place: its text, or in a dictionary column its index in the table of this batch and its hash.
 struct Register {
     text: Vec<u8>,
     index: i32,
+    hash: u32,
 }
 
 pub enum ArrowIri {
     /// Dictionary columns: where the IRI stands in the table of a place, in the batch of that number.
-    Interned { epoch: u32, place: Place, index: i32 },
-    /// Plain columns.
-    Text(Box<Box<[u8]>>),
+    Interned {
+        epoch: u32,
+        place: Place,
+        index: i32,
+        hash: u32,
+    },
+    /// Plain columns, and values of headers and namespaces.
+    Text { text: Box<Box<[u8]>>, hash: u32 },
+}
+
+/// What follows the lexical form of a literal with a datatype.
+pub struct Suffix {
+    text: Vec<u8>,
+    hash: u64,
+}
+
+impl AsRef<[u8]> for Suffix {
+    fn as_ref(&self) -> &[u8] {
+        &self.text
+    }
 }
 
 pub struct ArrowSink {
@@ -65,6 +85,7 @@ impl ArrowSink {
             registers: std::array::from_fn(|_| Register {
                 text: Vec::new(),
                 index: NULL,
+                hash: 0,
             }),
             graph_is_default: true,
             rows: 0,
@@ -124,7 +145,7 @@ impl ArrowSink {
         if self.is_dictionary {
             for (column, register) in self.terms.iter_mut().zip(&mut self.registers) {
                 if let (Some(table), 0..) = (&mut column.table, register.index) {
-                    register.index = table.intern(&register.text);
+                    register.index = table.intern(&register.text, register.hash);
                 }
             }
         }
@@ -137,17 +158,19 @@ impl ArrowSink {
         self.rows = 0;
     }
 
-    /// Write a term into a place: `write` appends its text.
+    /// Write a term into a place: `write` appends its text. Terms with the same text have the same hash.
     #[inline(always)]
-    fn set(&mut self, place: Place, write: impl FnOnce(&mut Vec<u8>)) {
+    fn set(&mut self, place: Place, hash: impl FnOnce() -> u32, write: impl FnOnce(&mut Vec<u8>)) {
         let index = place as usize;
         if place == Place::Graph {
             self.graph_is_default = false;
         }
+        let hash = if self.is_dictionary { hash() } else { 0 };
+        self.registers[index].hash = hash;
         match self.terms.get_mut(index).and_then(|column| column.table.as_mut()) {
             Some(table) => {
                 write(table.tail());
-                self.registers[index].index = table.intern_tail();
+                self.registers[index].index = table.intern_tail(hash);
             }
             None => {
                 let text = &mut self.registers[index].text;
@@ -165,7 +188,7 @@ impl ArrowSink {
             return;
         }
         let text: &[u8] = if action == Action::Add { b"A" } else { b"D" };
-        *known = self.operation.push_text(self.rows, text).unwrap_or(NULL);
+        *known = self.operation.push_word(self.rows, text).unwrap_or(NULL);
     }
 
     #[inline(always)]
@@ -180,7 +203,7 @@ impl ArrowSink {
         } else if self.default_graph_index >= 0 {
             graph.push_index(self.rows, self.default_graph_index);
         } else {
-            self.default_graph_index = graph.push_text(self.rows, b"").unwrap_or(NULL);
+            self.default_graph_index = graph.push_word(self.rows, b"").unwrap_or(NULL);
         }
     }
 
@@ -188,13 +211,13 @@ impl ArrowSink {
         if !self.is_patch {
             return;
         }
-        self.operation.push_text(self.rows, operation);
+        self.operation.push_word(self.rows, operation);
         if let Some(name) = name {
-            self.name.push_text(self.rows, name);
+            self.name.push_word(self.rows, name);
         }
         if has_value {
-            let value = &self.registers[Place::Value as usize].text;
-            self.terms[Place::Object as usize].push_text(self.rows, value);
+            let value = &self.registers[Place::Value as usize];
+            self.terms[Place::Object as usize].push_text(self.rows, &value.text, value.hash);
         }
         if has_graph {
             self.push_graph();
@@ -205,9 +228,14 @@ impl ArrowSink {
 
 impl Sink for ArrowSink {
     type Iri = ArrowIri;
-    type Datatype = Vec<u8>;
+    type Datatype = Suffix;
 
     fn make_iri(&mut self, place: Place, prefix: &str, name: &str) -> Result<ArrowIri> {
+        let hash = if self.is_dictionary {
+            hash_of_iri(prefix.as_bytes(), name.as_bytes())
+        } else {
+            0
+        };
         if let Some(table) = self
             .terms
             .get_mut(place as usize)
@@ -217,12 +245,16 @@ impl Sink for ArrowSink {
             return Ok(ArrowIri::Interned {
                 epoch: self.epoch,
                 place,
-                index: table.intern_tail(),
+                index: table.intern_tail(hash),
+                hash,
             });
         }
         let mut text = Vec::with_capacity(prefix.len() + name.len() + 2);
         push_iri(&mut text, Style::Canonical, prefix, name);
-        Ok(ArrowIri::Text(Box::new(text.into_boxed_slice())))
+        Ok(ArrowIri::Text {
+            text: Box::new(text.into_boxed_slice()),
+            hash,
+        })
     }
 
     #[inline(always)]
@@ -230,12 +262,15 @@ impl Sink for ArrowSink {
         match iri {
             ArrowIri::Interned { epoch, place, .. } => *epoch == self.epoch && *place == wanted,
             // The value of a header or namespace is never interned.
-            ArrowIri::Text(_) => !self.is_dictionary || wanted == Place::Value,
+            ArrowIri::Text { .. } => !self.is_dictionary || wanted == Place::Value,
         }
     }
 
-    fn make_datatype(&mut self, iri: &str) -> Result<Vec<u8>> {
-        Ok(datatype_suffix(iri))
+    fn make_datatype(&mut self, iri: &str) -> Result<Suffix> {
+        Ok(Suffix {
+            text: datatype_suffix(iri),
+            hash: hash_bytes(iri.as_bytes()),
+        })
     }
 
     #[inline(always)]
@@ -245,8 +280,12 @@ impl Sink for ArrowSink {
         }
         let register = &mut self.registers[place as usize];
         match iri {
-            ArrowIri::Interned { index, .. } => register.index = *index,
-            ArrowIri::Text(text) => {
+            ArrowIri::Interned { index, hash, .. } => {
+                register.index = *index;
+                register.hash = *hash;
+            }
+            ArrowIri::Text { text, hash } => {
+                register.hash = *hash;
                 register.text.clear();
                 append(&mut register.text, text);
             }
@@ -256,24 +295,36 @@ impl Sink for ArrowSink {
 
     #[inline(always)]
     fn plain_iri(&mut self, place: Place, iri: &str) -> Result<()> {
-        self.set(place, |out| push_iri(out, Style::Canonical, "", iri));
+        let hash = || hash_of_whole_iri(iri.as_bytes());
+        self.set(place, hash, |out| push_iri(out, Style::Canonical, "", iri));
         Ok(())
     }
 
     #[inline(always)]
     fn blank_node(&mut self, place: Place, label: &str) -> Result<()> {
-        self.set(place, |out| push_blank_node(out, Style::Canonical, label));
+        let hash = || hash_of_word(label.as_bytes());
+        self.set(place, hash, |out| push_blank_node(out, Style::Canonical, label));
         Ok(())
     }
 
     #[inline(always)]
-    fn literal(&mut self, place: Place, lexical: &str, kind: LiteralKind<'_, Vec<u8>>) -> Result<()> {
-        self.set(place, |out| push_literal(out, lexical, &kind));
+    fn literal(&mut self, place: Place, lexical: &str, kind: LiteralKind<'_, Suffix>) -> Result<()> {
+        let hash = || {
+            let kind = match &kind {
+                LiteralKind::Plain => 0,
+                LiteralKind::Language(language) => hash_bytes(language.as_bytes()),
+                LiteralKind::Typed(datatype) => datatype.hash,
+            };
+            hash_of_literal(lexical.as_bytes(), kind)
+        };
+        self.set(place, hash, |out| push_literal(out, lexical, &kind));
         Ok(())
     }
 
     fn quoted_triple(&mut self, place: Place, triple: &QuotedTriple) -> Result<()> {
-        self.set(place, |out| push_quoted(out, Style::Canonical, triple));
+        let mut text = Vec::new();
+        push_quoted(&mut text, Style::Canonical, triple);
+        self.set(place, || hash_of_word(&text), |out| append(out, &text));
         Ok(())
     }
 

@@ -94,7 +94,7 @@ impl ArrowDecoder {
 impl ArrowDecoder {
     #[new]
     #[pyo3(signature = (
-        source, *, limits=None, strict=true, concatenated=false, delimited=None, batch_rows=Count(65536), dictionary=true,
+        source, *, limits=None, strict=true, concatenated=false, delimited=None, batch_rows=Count(8192), dictionary=true,
     ))]
     #[allow(clippy::too_many_arguments)] // keywords, each with its own name
     fn new(

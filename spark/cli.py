@@ -352,7 +352,7 @@ def export_snapshot(
     """Write the quads of a version as Jelly-RDF, a file for each partition: all of them in parallel."""
     with origin.opened() as log, _tables(spark, origin, warehouse) as (session, tables):
         tables.check()
-        chosen = tables.quads_position().version if version is None else version
+        chosen = tables.quads.number() if version is None else version
         quads = quads_at(tables, chosen).select("subject", "predicate", "object", "graph")
         namespaces = namespaces_until(session, origin, tables, chosen)
         exported = export(quads, namespaces, log.describe().options, Path(to))

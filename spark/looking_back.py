@@ -16,7 +16,7 @@ from patchlog.errors import UsageError
 from patchlog.model import Term
 from spark.origin import Origin
 from spark.reduction import QUAD, added_again, last_namespaces, last_quads
-from spark.tables import QuadsPosition, Tables
+from spark.tables import Tables
 
 __all__ = ["Moment", "moment_at", "namespaces_until", "quads_at"]
 
@@ -49,7 +49,7 @@ def moment_at(tables: Tables, version: int) -> Moment:
 
 
 def quads_at(tables: Tables, version: int) -> DataFrame:
-    """The quads of a version, with the columns of `quads`."""
+    """The quads of a version, and since when they are there."""
     moment = moment_at(tables, version)
     if moment.delta_version is None:
         return _brought_to(tables, tables.quads.read().limit(0), -1, version)
@@ -59,10 +59,7 @@ def quads_at(tables: Tables, version: int) -> DataFrame:
 def _known_moments(tables: Tables) -> Iterator[tuple[int, int]]:
     """Delta versions of `quads` and the versions of the log that they stand for, the newest first."""
     # However old the last commit is, the table as it is now can be read.
-    present, number = tables.quads.present()
-    position = QuadsPosition.of(number)
-    if not position.is_pending:
-        yield present, position.version
+    yield tables.quads.present()
     for delta_version, said in tables.quads.said():
         yield delta_version, said["to"]
 

@@ -1,16 +1,11 @@
 """`changes` into `quads`, at a cost that follows the batch as far as it can.
 
-Delta's own MERGE that deletes and inserts makes an outer join, for which the whole table is shuffled. So it is done in
-two commits, each with a join for which only the batch is sent around:
+Delta's own MERGE that deletes and inserts makes an outer join, for which the whole table is shuffled, and looks at it
+twice more. So what is to be done is found out here, by one look at the table: which quads of the batch it has, and
+where they stand. Only the hashes of the quads are read for it (`spark.reduction.with_hashes`), and only those of the
+batch are sent around. Then one commit takes out what stands there, and puts in what is not there (`spark.row_commit`).
 
-    1. what is deleted, or deleted and added again, is taken out (a MERGE that only deletes)
-    2. what is added and not there is put in (a MERGE that only inserts, and reads nothing of the table but what came
-       behind this batch's begin, which is there only if another job did the same work)
-
-Of a table so small that it is sent around itself, all is read for the second.
-
-Both numbers of a batch are told apart from all others (`spark.tables`). A job that dies in between leaves a table of
-which nobody says that it stands for a version, and the next one does the same batch again.
+Tables without deletion vectors have their files written anew, by Delta's MERGE on the same hashes, in one commit too.
 """
 
 from __future__ import annotations
@@ -23,27 +18,24 @@ from pyspark.sql import functions as F  # noqa: N812  as everybody has it
 
 from spark.faults import may_die
 from spark.origin import Range
-from spark.reduction import IS_AGAIN, QUAD, added_again, last_quads
+from spark.reduction import HASHES, IS_AGAIN, added_again, last_quads, with_hashes
+from spark.row_commit import FILE, ROW, RowCommit
 from spark.tables import LogTable, Tables
 
-__all__ = ["SMALL_BYTES", "Merged", "append_changes", "merge_namespaces", "merge_quads"]
+__all__ = ["Merged", "append_changes", "merge_namespaces", "merge_quads"]
 
-_BROADCAST_ROWS: Final = 500_000
-"""Batches up to this size are sent to all executors whole."""
+_BROADCAST_ROWS: Final = 2_000_000
+"""The hashes of batches up to this size are sent to all executors whole."""
 
-SMALL_BYTES: Final = 8 << 20
-"""Tables up to this size are sent to all executors whole, and so are looked through by one join instead of two."""
-
-_HASHES: Final = "xxhash64({0}.graph, {0}.subject, {0}.predicate, {0}.object)"
-# A join on one number costs less than one on four strings. Spark joins on all that is said to be equal, so of the
-# strings, which are looked at where the hashes are equal, it is said that none is the greater.
-_SAME_QUAD: Final = " AND ".join(
-    [
-        f"{_HASHES.format('quads')} = {_HASHES.format('batch')}",
-        *(f"quads.{name} <= batch.{name} AND quads.{name} >= batch.{name}" for name in QUAD),
-    ]
-)
 _IS_OUT: Final = "NOT is_added OR deleted IS NOT NULL"
+"""What is deleted, or deleted and added again, so that what stands in the table is not it."""
+
+# A join on one number costs less than one on two. Spark joins on all that is said to be equal, so of the second, which
+# is looked at where the first ones are equal, it is said that none is the greater.
+_SAME_QUAD: Final = (
+    "{quads}.hash_high = {batch}.hash_high AND {quads}.hash_low <= {batch}.hash_low "
+    "AND {quads}.hash_low >= {batch}.hash_low"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +47,9 @@ class _Batch:
     outs: int
     adds: int
 
-    def rows(self, condition: str, count: int) -> DataFrame:
-        """Some of them, small enough to be sent around or not."""
-        found = self.quads.where(condition)
-        return F.broadcast(found) if count <= _BROADCAST_ROWS else found
+    def small(self, rows: DataFrame) -> DataFrame:
+        """Rows, no more than those of the batch, to be sent around or not."""
+        return F.broadcast(rows) if self.total <= _BROADCAST_ROWS else rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,60 +61,68 @@ class Merged:
 
 
 def merge_quads(session: SparkSession, tables: Tables) -> Merged | None:
-    """Finish what a job has left half done, else bring `quads` to where `changes` is; None where it is there."""
-    position = tables.quads_position()
-    if position.is_pending:
-        # Behind the last batch that was finished, or behind nothing where the history does not say: to merge more of
-        # the past than needed changes nothing.
-        whole = Range(next((said["to"] for _, said in tables.quads.said()), -1), position.version)
-    else:
-        whole = Range(position.version, tables.changes.number())
+    """Bring `quads` to where `changes` is; None where it is there.
+
+    It changes nothing where another job does the same meanwhile: to merge more of the past than needed gives the same.
+    """
+    whole = Range(tables.quads.number(), tables.changes.number())
     if whole.until <= whole.after:
         return None
     changes = tables.changes.read().where(f"version > {whole.after} AND version <= {whole.until}")
-    reduced = last_quads(changes).persist()
+    reduced = with_hashes(last_quads(changes)).persist()
     try:
         total, outs, adds, again = _counts(reduced)
         may_die(session, "reduced")
         batch = _Batch(added_again(changes, reduced) if again else reduced, total, outs, adds)
-        _commit(session, tables, batch, whole)
+        with tables.quads.saying({"log": tables.log.name, "from": whole.after, "to": whole.until}):
+            merge = _merge_where_they_stand if tables.quads.has_deletion_vectors else _merge_files
+            merge(session, tables.quads, batch, whole.until)
+        may_die(session, "quads-committed")
     finally:
         reduced.unpersist()
     return Merged(whole, batch.total)
 
 
-def _commit(session: SparkSession, tables: Tables, batch: _Batch, whole: Range) -> None:
-    first, last = 2 * whole.until, 2 * whole.until + 1
-    says = {"log": tables.log.name, "from": whole.after, "to": whole.until}
-    quads = tables.quads
-    size = quads.bytes()
-    is_new, is_small = size == 0, size <= SMALL_BYTES
-    if batch.outs and not is_new:
-        may_die(session, "deletes-ready")
-        with quads.transaction(first if batch.adds else last, says=None if batch.adds else says):
-            _take_out(quads, batch.rows(_IS_OUT, batch.outs))
-        may_die(session, "deletes-committed")
-        if not batch.adds:
-            return
-    fresh = batch.rows("is_added", batch.adds)
-    if not is_small:
-        # What this batch has deleted is not there any more.
-        kept = fresh.where("deleted IS NULL")
-        there = quads.read().alias("quads").join(kept.alias("batch"), F.expr(_SAME_QUAD)).select("batch.*")
-        fresh = fresh.join(F.broadcast(there) if batch.adds <= _BROADCAST_ROWS else there, [*QUAD], "left_anti")
-    may_die(session, "adds-ready")
-    with quads.transaction(last, says=says):
-        _put_in(quads, fresh.select(*QUAD, "since"), None if is_small else whole.after)
-    may_die(session, "quads-committed")
+def _merge_where_they_stand(session: SparkSession, quads: LogTable, batch: _Batch, until: int) -> None:
+    commit = quads.begin_row_commit()
+    if commit.number >= until:
+        return
+    fresh = batch.quads.where("is_added")
+    found = None if commit.is_empty else _found(commit, batch).persist()
+    try:
+        may_die(session, "looking-up")
+        if found is not None and batch.outs:
+            commit.take_out(found.where("is_out"))
+            may_die(session, "deletes-written")
+        if found is not None and batch.adds:
+            fresh = fresh.join(batch.small(found.where("NOT is_out").select(*HASHES)), [*HASHES], "left_anti")
+        if batch.adds:
+            commit.put_in(quads.with_all_columns(fresh))
+            may_die(session, "adds-written")
+        commit.commit(until)
+    finally:
+        if found is not None:
+            found.unpersist()
 
 
-def _take_out(quads: LogTable, outs: DataFrame) -> None:
-    quads.merge(outs.select(*QUAD), _SAME_QUAD).whenMatchedDelete().execute()
+def _found(commit: RowCommit, batch: _Batch) -> DataFrame:
+    """The quads of the batch that are there: hashes, whether they are to be taken out, and where they stand."""
+    standing = commit.rows().select(*HASHES, FILE, ROW).alias("quads")
+    wanted = batch.small(batch.quads.select(*HASHES, F.expr(_IS_OUT).alias("is_out"))).alias("batch")
+    same = standing.join(wanted, F.expr(_SAME_QUAD.format(quads="quads", batch="batch")))
+    return same.select("batch.*", FILE, ROW)
 
 
-def _put_in(quads: LogTable, fresh: DataFrame, after: int | None) -> None:
-    is_recent = "" if after is None else f"quads.since > {after} AND "
-    quads.merge(fresh, is_recent + _SAME_QUAD).whenNotMatchedInsertAll().execute()
+def _merge_files(session: SparkSession, quads: LogTable, batch: _Batch, until: int) -> None:
+    merge = quads.merge(batch.quads, _SAME_QUAD.format(quads="quads", batch="batch"))
+    may_die(session, "looking-up")
+    with quads.transaction(until):
+        (
+            merge.whenMatchedDelete("NOT batch.is_added")
+            .whenMatchedUpdate("batch.deleted IS NOT NULL", {"since": "batch.since"})
+            .whenNotMatchedInsert("batch.is_added", {name: f"batch.{name}" for name in quads.columns})
+            .execute()
+        )
 
 
 def append_changes(changes: LogTable, rows: DataFrame, whole: Range) -> None:

@@ -7,7 +7,7 @@ nothing. The number is also the position: nothing else says how far a table is, 
     table        number of a commit that brings it to version V
     changes      V
     namespaces   V
-    quads        2V for the first of two commits, 2V + 1 for the last or only one
+    quads        V
 
 Version 0 is what a log begins with: nothing, or a snapshot. A table that has seen nothing yet is at -1.
 
@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -33,6 +33,8 @@ from pyspark.sql.types import StructType
 
 from patchlog.errors import UsageError
 from spark.origin import LogIdentity
+from spark.reduction import HASHES
+from spark.row_commit import RowCommit
 
 __all__ = [
     "CHANGES",
@@ -40,7 +42,6 @@ __all__ = [
     "NAMESPACES",
     "QUADS",
     "LogTable",
-    "QuadsPosition",
     "Table",
     "Tables",
     "quoted",
@@ -55,7 +56,8 @@ LOG_PROPERTY: Final = "patchlog.log"
 _SEVERAL: Final = "*"
 _LOG_COLUMN: Final = "log STRING NOT NULL"
 _FORMAT_PROPERTY: Final = "patchlog.format"
-_FORMAT: Final = "1"
+_FORMAT: Final = "2"
+_DELETION_VECTORS: Final = "delta.enableDeletionVectors"
 _SCHEMA: Final = "schema:"
 _NO_COPY_OF_SOURCE: Final = {"spark.databricks.delta.merge.materializeSource": "none"}
 
@@ -83,7 +85,7 @@ CHANGES: Final = Table(
 QUADS: Final = Table(
     "quads",
     "graph STRING NOT NULL, subject STRING NOT NULL, predicate STRING NOT NULL, object STRING NOT NULL, "
-    "since BIGINT NOT NULL",
+    "since BIGINT NOT NULL, hash_high BIGINT NOT NULL, hash_low BIGINT NOT NULL",
     "subject",
     has_change_feed=True,
     has_deletion_vectors=True,
@@ -96,19 +98,6 @@ NAMESPACES: Final = Table(
     # All of it is rewritten at less cost than a deletion vector is made.
     has_deletion_vectors=False,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class QuadsPosition:
-    """How far `quads` is. `is_pending` says that of the two commits for `version` the second is still to come."""
-
-    version: int
-    is_pending: bool
-
-    @classmethod
-    def of(cls, number: int) -> Self:
-        """The position that the number of a transaction means."""
-        return cls(number // 2, is_pending=number % 2 == 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,8 +164,11 @@ class LogTable:
         found = self.properties()
         if not found:
             raise UsageError(f"there is no Delta table {self.identifier}: `python -m spark apply` makes it")
-        if found.get(_FORMAT_PROPERTY) != _FORMAT:
-            raise UsageError(f"{self.identifier} was made by a newer patchlog: use that one")
+        if (format_ := found.get(_FORMAT_PROPERTY)) != _FORMAT:
+            raise UsageError(
+                f"{self.identifier} has format {format_}, and this patchlog makes and knows format {_FORMAT}: use the "
+                "patchlog that made it, or apply the log to a new warehouse"
+            )
         if not self.is_shared and found[LOG_PROPERTY] != self.log.id:
             raise UsageError(
                 f"{self.identifier} is of another log: give each log a warehouse of its own, or one that is --shared"
@@ -206,13 +198,14 @@ class LogTable:
         return self._columns(is_shared=self.is_shared).names
 
     def read(self, delta_version: int | None = None) -> DataFrame:
-        """The rows of this log as they are now, or at a Delta version.
+        """The rows of this log as they are now, or at a Delta version, without what stands there for merges only.
 
         Raises AnalysisException for one that Delta has forgotten.
         """
         past = "" if delta_version is None else f" VERSION AS OF {delta_version}"
         rows = self._session.sql(f"SELECT * FROM {self.identifier}{past}")  # noqa: S608
-        return rows.where(F.col("log") == self.log.name).drop("log") if self.is_shared else rows
+        rows = rows.where(F.col("log") == self.log.name) if self.is_shared else rows
+        return rows.drop("log", *HASHES)
 
     def merge(self, batch: DataFrame, condition: str) -> DeltaMergeBuilder:
         """Begin a MERGE of rows, called `batch`, into those of this log, which are called as the table is."""
@@ -261,9 +254,23 @@ class LogTable:
         checksum = snapshot.checksumOpt()
         return int(checksum.get().numFiles() if checksum.isDefined() else snapshot.numOfFiles())
 
-    def bytes(self) -> int:
-        """How large its files are."""
-        return int(self._snapshot().sizeInBytes())
+    @property
+    def has_deletion_vectors(self) -> bool:
+        """Whether rows can be taken out without their file being written anew."""
+        return self.properties(_DELETION_VECTORS).get(_DELETION_VECTORS) == "true"
+
+    def begin_row_commit(self) -> RowCommit:
+        """Begin a commit of rows of this log, under its numbers. The table must have deletion vectors."""
+        only = (F.col("log") == self.log.name) if self.is_shared else None
+        return RowCommit(self._session, self._delta_log, self._application, only)
+
+    def with_all_columns(self, rows: DataFrame) -> DataFrame:
+        """Rows of this log as they stand in the table."""
+        return (rows.withColumn("log", F.lit(self.log.name)) if self.is_shared else rows).select(*self.columns)
+
+    def saying(self, says: dict[str, Any]) -> AbstractContextManager[None]:
+        """Have what is committed inside say this in the history of the table."""
+        return settings(self._session, {_USER_METADATA: json.dumps(says)})
 
     @contextmanager
     def transaction(
@@ -329,7 +336,7 @@ class Tables:
             if not table.properties():
                 has_vectors = deletion_vectors and table.table.has_deletion_vectors
                 properties = {
-                    "delta.enableDeletionVectors": str(has_vectors).lower(),
+                    _DELETION_VECTORS: str(has_vectors).lower(),
                     "delta.enableChangeDataFeed": str(table.table.has_change_feed).lower(),
                     _FORMAT_PROPERTY: _FORMAT,
                 }
@@ -348,10 +355,6 @@ class Tables:
     def all(self) -> tuple[LogTable, LogTable, LogTable]:
         """All of them."""
         return self.changes, self.namespaces, self.quads
-
-    def quads_position(self) -> QuadsPosition:
-        """How far `quads` is."""
-        return QuadsPosition.of(self.quads.number())
 
 
 def quoted(text: str) -> str:

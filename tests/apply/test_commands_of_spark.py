@@ -17,7 +17,7 @@ from tests.waiting import wait_until
 
 Q = ("<http://example.org/s>", "<http://example.org/p>", '"o"', "")
 # Each takes two starts of a JVM. The same points are tried by exceptions in one session in test_apply_job.py.
-POINTS = faults.POINTS if os.environ.get("PATCHLOG_SPARK_ALL_DEATHS") else ("changes-committed", "deletes-committed")
+POINTS = faults.POINTS if os.environ.get("PATCHLOG_SPARK_ALL_DEATHS") else ("changes-committed", "adds-written")
 
 
 @pytest.mark.slow

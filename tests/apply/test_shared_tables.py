@@ -32,7 +32,7 @@ def test_logs_that_share_tables_are_each_what_they_would_be_alone(
 
     def let_other_work(_, point):
         nonlocal is_inside
-        if not is_inside and point in ("changes-read", "deletes-committed"):
+        if not is_inside and point in ("changes-read", "deletes-written"):
             is_inside = True
             other_history.append([Delete(*Q), Add("<a:s>", "<a:p>", f'"{point}"', ""), NamespaceAdd("ex", "<a:>", "")])
             other_history.append([Add(*Q)])
@@ -44,7 +44,6 @@ def test_logs_that_share_tables_are_each_what_they_would_be_alone(
     history.append([Add(*Q), NamespaceAdd("ex", "<b:>", "")])
     apply(history, is_shared=True)
     history.append([Delete(*Q), Add("<b:s>", "<b:p>", "<b:o>", "")])
-    monkeypatch.setattr("spark.merging.SMALL_BYTES", 0)  # as if the tables were large
     tables = apply(history, is_shared=True)
 
     for one in (history, other_history):

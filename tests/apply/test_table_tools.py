@@ -1,7 +1,5 @@
 """What goes with the tables: verify, versions of the past, maintenance, other readers, snapshots to begin from."""
 
-import time
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import duckdb
@@ -10,15 +8,12 @@ from delta.exceptions import ConcurrentDeleteReadException
 
 from patchlog.errors import UsageError
 from patchlog.model import Add, Delete, NamespaceAdd
-from spark import merging
 from spark.conflicts import again_after_conflicts
 from spark.decoding import decoded
 from spark.looking_back import moment_at, quads_at
 from spark.metrics import write_metrics
 from spark.origin import Origin
-from spark.reduction import QUAD
 from spark.verification import verify
-from tests.waiting import wait_until
 
 Q = ("<http://example.org/s>", "<http://example.org/p>", '"o"', "")
 
@@ -99,38 +94,22 @@ def test_optimized_tables_say_the_same_and_grow_on(session, history, apply, ware
     warehouse.check(history.model)
 
 
-def test_merge_that_meets_a_compaction_is_done_again(session, history, apply, warehouse, monkeypatch, tmp_path):
+def test_merge_that_meets_a_compaction_is_done_again(session, history, apply, warehouse, monkeypatch):
     """Delta itself refuses it: the files that it has read are gone when it commits."""
     for number in range(2):
         history.append([Add(*Q[:2], f'"{number}"', "")])
         apply(history)
-    has_begun, is_compacted, other = tmp_path / "begun", tmp_path / "compacted", session.newSession()
+    other, tried, compacted = session.newSession(), [], []
 
-    def wait_for_compaction(batches):
-        has_begun.touch()
-        while not is_compacted.exists():
-            time.sleep(0.05)
-        yield from batches
-
-    def take_out(quads, outs):
-        outs = outs.select(*QUAD)
-        taken_out(quads, outs.mapInArrow(wait_for_compaction, outs.schema))
-
-    def compact():
-        try:
-            wait_until(has_begun.exists, seconds=600)
+    def compact(_, point):
+        if point == "adds-written" and not compacted:
+            compacted.append(point)
             other.sql(f"OPTIMIZE delta.`{warehouse.folder}/quads` FULL")
-        finally:
-            is_compacted.touch()
 
-    taken_out, tried = merging._take_out, []
-    monkeypatch.setattr(merging, "_take_out", take_out)
+    monkeypatch.setattr("spark.merging.may_die", compact)
     monkeypatch.setattr("spark.job.again_after_conflicts", partial(again_after_conflicts, tell=tried.append))
-    history.append([Delete(*Q[:2], '"0"', ""), Delete(*Q[:2], '"1"', "")])
-    with ThreadPoolExecutor(1) as threads:
-        compaction = threads.submit(compact)
-        apply(history)
-        compaction.result()
+    history.append([Delete(*Q[:2], '"0"', ""), Add(*Q[:2], '"2"', "")])
+    apply(history)
 
     assert tried == [1]
     warehouse.check(history.model)
@@ -139,10 +118,11 @@ def test_merge_that_meets_a_compaction_is_done_again(session, history, apply, wa
 def test_tables_that_are_compacted_between_any_two_steps_are_right(session, history, apply, warehouse, monkeypatch):
     history.append([Add(*Q), Add("<a:s>", "<a:p>", "<a:o>", "")])
     apply(history)
-    other = session.newSession()
+    other, steps = session.newSession(), ["changes-read", "looking-up", "deletes-written", "adds-written"]
 
     def compact(_, point):
-        if point in ("changes-read", "deletes-ready", "adds-ready"):
+        if point in steps:
+            steps.remove(point)
             for table in ("changes", "quads"):
                 other.sql(f"OPTIMIZE delta.`{warehouse.folder}/{table}` FULL")
 
@@ -152,6 +132,7 @@ def test_tables_that_are_compacted_between_any_two_steps_are_right(session, hist
     apply(history)
 
     warehouse.check(history.model)
+    assert not steps
 
 
 def test_change_feeds_of_the_tables_say_what_the_patches_did(session, history, apply, warehouse):

@@ -1,0 +1,117 @@
+"""One commit to a Delta table that takes rows out by where they stand, and puts others in.
+
+Delta's own MERGE looks for the rows that it changes up to three times, and reads all of their columns for the change
+feed. Who knows where rows stand can have deletion vectors written for them, by the code by which Delta's DELETE does
+it, and the change feed follows from those. Delta's Python does not have it, so it is asked for in the JVM.
+
+Nobody sees half of it. Delta refuses the commit where another has changed meanwhile what was read here, and raises what
+`spark.conflicts` knows. What is not committed leaves files that VACUUM takes.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Final
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  as everybody has it
+
+__all__ = ["FILE", "ROW", "RowCommit"]
+
+FILE: Final = "in_file"
+ROW: Final = "at_row"
+_PREFIX_IN_STATISTICS: Final = 32
+"""How much of a text Delta's statistics have, by default."""
+
+
+class RowCommit:
+    """A transaction on a table that has deletion vectors, under the numbers of one application.
+
+    With `only`, a condition on its partitions, it sees nothing beside them, and nothing beside them is in its way.
+    """
+
+    def __init__(self, session: SparkSession, delta_log: Any, application: str, only: Column | None = None) -> None:
+        self._session = session
+        self._delta: Any = self._jvm.org.apache.spark.sql.delta
+        self._log = delta_log
+        self._application = application
+        self._nothing = self._jvm.scala.Option.empty()
+        self._actions = self._none = _object(self._jvm.scala.collection.immutable, "Nil")
+        self._transaction = delta_log.startTransaction(self._nothing, self._nothing)
+        # Said before it is read, so that Delta knows what must not change meanwhile.
+        self._files = self._transaction.filterFiles(self._none.appended(self._resolved(only)), False)
+
+    @property
+    def number(self) -> int:
+        """The number of the last commit of the application, -1 before the first."""
+        return int(self._transaction.txnVersion(self._application))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the table has no rows."""
+        return bool(self._files.isEmpty())
+
+    def rows(self) -> DataFrame:
+        """The rows, and where each stands: FILE and ROW."""
+        return self._read(self._files).select(
+            "*", F.col("_metadata.file_path").alias(FILE), F.col("_metadata.row_index").alias(ROW)
+        )
+
+    def take_out(self, places: DataFrame) -> None:
+        """Take out the rows that stand at FILE and ROW."""
+        option, session = self._jvm.scala.Option.apply, _java(self._session)
+        commands = self._delta.commands
+        deletes = _object(commands, "DMLWithDeletionVectorsHelper")
+        vectors = _object(commands, "DeletionVectorBitmapGenerator").buildRowIndexSetsForFilesMatchingCondition(
+            session,
+            self._transaction,
+            True,
+            _java(places),
+            self._files,
+            self._resolved(None),
+            option(_java_column(F.col(FILE))),
+            option(_java_column(F.col(ROW))),
+        )
+        files = deletes.generateCandidateFileMap(self._log.dataPath(), self._files)
+        touched = deletes.findFilesWithMatchingRows(self._transaction, files, vectors)
+        changed = deletes.processUnmodifiedData(session, touched, self._transaction.snapshot(), _PREFIX_IN_STATISTICS)
+        self._actions = self._actions.appendedAll(changed.productElement(0))
+
+    def put_in(self, rows: DataFrame) -> None:
+        """Put in rows that have all columns of the table."""
+        self._actions = self._actions.appendedAll(self._transaction.writeFiles(_java(rows)))
+
+    def commit(self, number: int) -> None:
+        """Do it, under this number."""
+        now = self._jvm.scala.Option.apply(int(time.time() * 1000))
+        taken = self._delta.actions.SetTransaction(self._application, number, now)
+        self._transaction.commit(self._actions.appended(taken), _object(self._delta, "DeltaOperations$ManualUpdate"))
+
+    @property
+    def _jvm(self) -> Any:
+        return self._session.sparkContext._jvm  # noqa: SLF001  Delta has all of this in the JVM only
+
+    def _read(self, files: Any) -> DataFrame:
+        found = self._log.createDataFrame(self._transaction.snapshot(), files, False, self._nothing)
+        return DataFrame(found, self._session)
+
+    def _resolved(self, condition: Column | None) -> Any:
+        """A condition on columns of the table as Delta takes it; no condition is one that always holds."""
+        if condition is None:
+            always = _java_column(F.lit(True))
+            return self._jvm.org.apache.spark.sql.classic.ExpressionUtils.expression(always)
+        return _java(self._read(self._none).where(condition)).queryExecution().analyzed().condition()
+
+
+def _object(package: Any, name: str) -> Any:
+    """An object of Scala."""
+    return getattr(getattr(package, f"{name}$"), "MODULE$")
+
+
+def _java(of_python: DataFrame | SparkSession) -> Any:
+    """What stands in the JVM for something of PySpark."""
+    return of_python._jsparkSession if isinstance(of_python, SparkSession) else of_python._jdf  # noqa: SLF001
+
+
+def _java_column(column: Column) -> Any:
+    return column._jc  # noqa: SLF001

@@ -2,10 +2,10 @@
 
 Delta's own MERGE that deletes and inserts makes an outer join, for which the whole table is shuffled, and looks at it
 twice more. So what is to be done is found out here, by one look at the table: which quads of the batch it has, and
-where they stand. Only the hashes of the quads are read for it (`spark.reduction.with_hashes`), and only those of the
-batch are sent around. Then one commit takes out what stands there, and puts in what is not there (`spark.row_commit`).
+where they stand. The batch is sent around for it, and the table is not shuffled. Then one commit takes out what stands
+there, and puts in what is not there (`spark.row_commit`).
 
-Tables without deletion vectors have their files written anew, by Delta's MERGE on the same hashes, in one commit too.
+Tables without deletion vectors have their files written anew, by Delta's MERGE, in one commit too.
 """
 
 from __future__ import annotations
@@ -18,24 +18,27 @@ from pyspark.sql import functions as F  # noqa: N812  as everybody has it
 
 from spark.faults import may_die
 from spark.origin import Range
-from spark.reduction import HASHES, IS_AGAIN, added_again, last_quads, with_hashes
+from spark.reduction import HASH, IS_AGAIN, QUAD, added_again, last_quads, with_hash
 from spark.row_commit import FILE, ROW, RowCommit
 from spark.tables import LogTable, Tables
 
 __all__ = ["Merged", "append_changes", "merge_namespaces", "merge_quads"]
 
-_BROADCAST_ROWS: Final = 2_000_000
-"""The hashes of batches up to this size are sent to all executors whole."""
+_BROADCAST_ROWS: Final = 500_000
+"""Batches up to this size are sent to all executors whole."""
 
 _IS_OUT: Final = "NOT is_added OR deleted IS NOT NULL"
 """What is deleted, or deleted and added again, so that what stands in the table is not it."""
 
-# A join on one number costs less than one on two. Spark joins on all that is said to be equal, so of the second, which
-# is looked at where the first ones are equal, it is said that none is the greater.
-_SAME_QUAD: Final = (
-    "{quads}.hash_high = {batch}.hash_high AND {quads}.hash_low <= {batch}.hash_low "
-    "AND {quads}.hash_low >= {batch}.hash_low"
+# A join on one number costs less than one on four texts. Spark joins on all that is said to be equal, so of the texts,
+# which are looked at where the numbers are equal, it is said that none is the greater.
+_SAME_QUAD: Final = " AND ".join(
+    [
+        f"quads.{HASH} = batch.{HASH}",
+        *(f"quads.{name} <= batch.{name} AND quads.{name} >= batch.{name}" for name in QUAD),
+    ]
 )
+_EQUAL_QUAD: Final = " AND ".join(f"quads.{name} = batch.{name}" for name in QUAD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +72,7 @@ def merge_quads(session: SparkSession, tables: Tables) -> Merged | None:
     if whole.until <= whole.after:
         return None
     changes = tables.changes.read().where(f"version > {whole.after} AND version <= {whole.until}")
-    reduced = with_hashes(last_quads(changes)).persist()
+    reduced = last_quads(changes).persist()
     try:
         total, outs, adds, again = _counts(reduced)
         may_die(session, "reduced")
@@ -95,7 +98,7 @@ def _merge_where_they_stand(session: SparkSession, quads: LogTable, batch: _Batc
             commit.take_out(found.where("is_out"))
             may_die(session, "deletes-written")
         if found is not None and batch.adds:
-            fresh = fresh.join(batch.small(found.where("NOT is_out").select(*HASHES)), [*HASHES], "left_anti")
+            fresh = fresh.join(batch.small(found.where("NOT is_out").select(*QUAD)), [*QUAD], "left_anti")
         if batch.adds:
             commit.put_in(quads.with_all_columns(fresh))
             may_die(session, "adds-written")
@@ -106,15 +109,15 @@ def _merge_where_they_stand(session: SparkSession, quads: LogTable, batch: _Batc
 
 
 def _found(commit: RowCommit, batch: _Batch) -> DataFrame:
-    """The quads of the batch that are there: hashes, whether they are to be taken out, and where they stand."""
-    standing = commit.rows().select(*HASHES, FILE, ROW).alias("quads")
-    wanted = batch.small(batch.quads.select(*HASHES, F.expr(_IS_OUT).alias("is_out"))).alias("batch")
-    same = standing.join(wanted, F.expr(_SAME_QUAD.format(quads="quads", batch="batch")))
+    """The quads of the batch that are there, whether they are to be taken out, and where they stand."""
+    standing = with_hash(commit.rows().select(*QUAD, FILE, ROW)).alias("quads")
+    wanted = with_hash(batch.quads.select(*QUAD, F.expr(_IS_OUT).alias("is_out")))
+    same = standing.join(batch.small(wanted).alias("batch"), F.expr(_SAME_QUAD))
     return same.select("batch.*", FILE, ROW)
 
 
 def _merge_files(session: SparkSession, quads: LogTable, batch: _Batch, until: int) -> None:
-    merge = quads.merge(batch.quads, _SAME_QUAD.format(quads="quads", batch="batch"))
+    merge = quads.merge(batch.quads, _EQUAL_QUAD)
     may_die(session, "looking-up")
     with quads.transaction(until):
         (

@@ -11,25 +11,17 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  as everybody has it
 
-__all__ = ["HASHES", "IS_AGAIN", "QUAD", "added_again", "last_namespaces", "last_quads", "with_hashes"]
+__all__ = ["HASH", "IS_AGAIN", "QUAD", "added_again", "last_namespaces", "last_quads", "with_hash"]
 
 QUAD: Final = ("graph", "subject", "predicate", "object")
 
-HASHES: Final = ("hash_high", "hash_low")
-"""128 bits that stand for a quad. So few are read much faster than its texts."""
-
-# Nobody finds two quads with the same SHA-256, whose digits are then made two numbers. With the lengths before the
-# texts, these cannot be cut in another way.
-_DIGEST: Final = (
-    "sha2(concat_ws(' ', length(subject), length(predicate), length(object), subject, predicate, object, graph), 256)"
-)
+HASH: Final = "hash"
+"""A number for a quad, by which equal ones are found before their texts are compared."""
 
 
-def with_hashes(quads: DataFrame) -> DataFrame:
-    """Quads with HASHES beside them."""
-    digested = quads.withColumn("digest", F.expr(_DIGEST))
-    high, low = F.xxhash64("digest"), F.xxhash64(F.lit("low"), "digest")
-    return digested.withColumns(dict(zip(HASHES, (high, low), strict=True))).drop("digest")
+def with_hash(quads: DataFrame) -> DataFrame:
+    """Quads with HASH beside them."""
+    return quads.withColumn(HASH, F.xxhash64(*QUAD))
 
 
 def last_quads(changes: DataFrame) -> DataFrame:

@@ -33,7 +33,6 @@ from pyspark.sql.types import StructType
 
 from patchlog.errors import UsageError
 from spark.origin import LogIdentity
-from spark.reduction import HASHES
 from spark.row_commit import RowCommit
 
 __all__ = [
@@ -85,7 +84,7 @@ CHANGES: Final = Table(
 QUADS: Final = Table(
     "quads",
     "graph STRING NOT NULL, subject STRING NOT NULL, predicate STRING NOT NULL, object STRING NOT NULL, "
-    "since BIGINT NOT NULL, hash_high BIGINT NOT NULL, hash_low BIGINT NOT NULL",
+    "since BIGINT NOT NULL",
     "subject",
     has_change_feed=True,
     has_deletion_vectors=True,
@@ -198,14 +197,13 @@ class LogTable:
         return self._columns(is_shared=self.is_shared).names
 
     def read(self, delta_version: int | None = None) -> DataFrame:
-        """The rows of this log as they are now, or at a Delta version, without what stands there for merges only.
+        """The rows of this log as they are now, or at a Delta version.
 
         Raises AnalysisException for one that Delta has forgotten.
         """
         past = "" if delta_version is None else f" VERSION AS OF {delta_version}"
         rows = self._session.sql(f"SELECT * FROM {self.identifier}{past}")  # noqa: S608
-        rows = rows.where(F.col("log") == self.log.name) if self.is_shared else rows
-        return rows.drop("log", *HASHES)
+        return rows.where(F.col("log") == self.log.name).drop("log") if self.is_shared else rows
 
     def merge(self, batch: DataFrame, condition: str) -> DeltaMergeBuilder:
         """Begin a MERGE of rows, called `batch`, into those of this log, which are called as the table is."""

@@ -139,7 +139,7 @@ class LocalSnapshots:
 
     def _changes_until(self, begun: Begun, keep: _Keep) -> QuadChanges:
         if begun.version == 0:
-            raise SnapshotRefused("there is no patch up to version 0: put a dataset that the log is to start with")
+            raise SnapshotRefused("version 0 is empty: put a dataset that the log is to start with")
         after = 0 if begun.base is None else begun.base.snapshot.version
         patches = self._log.read(after, until=begun.version)
         chunks = (chunk for logged in patches for chunk in logged.chunks)

@@ -190,10 +190,15 @@ class History:
 
 
 @pytest.fixture
-def history(service, request):
+def log_name(request):
+    """The name of the log of this test and no other: they share a service, and tests of two files may have one name."""
+    return re.sub(r"[^A-Za-z0-9]", "-", f"{request.node.path.stem}-{request.node.name}")
+
+
+@pytest.fixture
+def history(service, log_name):
     """A new log; its patches differ from test to test, and are the same each time."""
-    name = re.sub(r"[^A-Za-z0-9]", "-", request.node.name)
-    return History(service, name, seed=name)
+    return History(service, log_name, seed=log_name)
 
 
 @pytest.fixture

@@ -60,11 +60,10 @@ def others(session, tmp_path):
 
 
 @pytest.fixture
-def log(service, request):
+def log(service, log_name):
     store = HttpLogStore(service)
-    name = re.sub(r"[^A-Za-z0-9]", "-", request.node.name)
-    store.create(name)
-    yield store.log(name)
+    store.create(log_name)
+    yield store.log(log_name)
     store.close()
 
 

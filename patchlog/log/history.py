@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import chain
 from typing import Final
 
+from patchlog.codec.beginning import up_to_headers
 from patchlog.codec.options import Limits
 from patchlog.engine import PatchDecoder, RdfDecoder
 from patchlog.errors import UsageError
@@ -28,6 +30,7 @@ __all__ = [
 _STORED_LIMITS: Final = Limits(max_frame_bytes=1 << 30, max_decoded_frame_bytes=1 << 40)
 """What is stored was held to the limits of its upload."""
 
+_LOOKED_THROUGH_BYTES: Final = 4 << 20
 _OF_THE_LOG: Final = frozenset({"id", "prev"})
 
 
@@ -79,7 +82,7 @@ def snapshot_operations(log: PatchLog, snapshot: Snapshot) -> Iterator[Operation
 def headers_of(logged: LoggedPatch) -> dict[str, Term]:
     """The headers that a patch begins with, without those of the log: id and prev. Of several of a key the last."""
     headers: dict[str, Term] = {}
-    for operation in operations_of([logged], headers):
+    for operation in operations_of([replace(logged, chunks=_first_of(logged.chunks))], headers):
         if not isinstance(operation, Header):
             break
     return headers
@@ -94,6 +97,20 @@ def operations_of(patches: Iterable[LoggedPatch], headers: dict[str, Term] | Non
                 if headers is not None and isinstance(operation, Header) and operation.key not in _OF_THE_LOG:
                     headers[operation.key] = operation.value
                 yield operation
+
+
+def _first_of(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Chunks without what is surely behind the headers: most patches are many operations, and few headers."""
+    following, start = iter(chunks), b""
+    for chunk in following:
+        start += chunk
+        if (beginning := up_to_headers(start)) is not None:
+            yield beginning
+            return
+        if len(start) > _LOOKED_THROUGH_BYTES:
+            break
+    yield start
+    yield from following
 
 
 def _version_of(snapshot: Snapshot) -> int:

@@ -22,7 +22,7 @@ from spark.faults import may_die
 from spark.merging import append_changes, merge_namespaces, merge_quads
 from spark.origin import Origin, Range, balanced
 from spark.reduction import last_namespaces
-from spark.restarting import append_restart, changes_to, namespaces_at
+from spark.restarting import changes_to, namespaces_at
 from spark.tables import Tables
 
 __all__ = ["ApplyJob", "Done", "Sizes"]
@@ -123,7 +123,8 @@ class ApplyJob:
             may_die(self.session, "namespaces-committed")
         rows = self._rows(batch.ranges, "quads")
         may_die(self.session, "changes-read")
-        append_changes(self.tables.changes, rows, batch.versions)
+        if not append_changes(self.tables.changes, rows, batch.versions):
+            return 0
         may_die(self.session, "changes-committed")
         self.tell(Done("changes", batch.versions, batch.operations, time.monotonic() - begun, head))
         return batch.operations
@@ -132,12 +133,13 @@ class ApplyJob:
         """Go on from a snapshot, where the log has forgotten what comes next: what is different is one great change."""
         self._merge(log, version)
         started = time.monotonic()
+        before = self.tables.changes.number()
         dataset = self._read({"snapshot": str(version)})
         record = log.find(version)
         merge_namespaces(self.tables.namespaces, namespaces_at(self.session, self.tables, log, version), version)
         rows = changes_to(self.tables, dataset, version, record)
-        before = self.tables.changes.number()
-        append_restart(self.tables.changes, rows, version)
+        if not append_changes(self.tables.changes, rows, Range(before, version)):
+            return 0
         operations = self.tables.changes.read().where(f"version = {version}").count()
         self.tell(Done("changes", Range(before, version), operations, time.monotonic() - started, version))
         return operations

@@ -128,13 +128,14 @@ def _merge_files(session: SparkSession, quads: LogTable, batch: _Batch, until: i
         )
 
 
-def append_changes(changes: LogTable, rows: DataFrame, whole: Range) -> None:
-    """Append a batch of operations, but those that another job has appended since this one looked."""
-    condition = (
-        f"changes.version > {whole.after} AND changes.version = batch.version AND changes.position = batch.position"
-    )
-    with changes.transaction(whole.until, is_from_log=True):
-        changes.merge(rows, condition).whenNotMatchedInsertAll().execute()
+def append_changes(changes: LogTable, rows: DataFrame, whole: Range) -> bool:
+    """Append a batch of operations; False where another job has appended some of them since this one looked."""
+    commit = changes.begin_row_commit()
+    if commit.number > whole.after:
+        return False
+    commit.put_in(changes.with_all_columns(rows))
+    commit.commit(whole.until)
+    return True
 
 
 def merge_namespaces(namespaces: LogTable, batch: DataFrame, until: int) -> None:

@@ -15,9 +15,9 @@ from patchlog.log.contract import PatchLog
 from patchlog.log.records import PatchRecord
 from patchlog.log.snapshots.reading import namespaces_of
 from spark.reduction import QUAD
-from spark.tables import LogTable, Tables
+from spark.tables import Tables
 
-__all__ = ["append_restart", "changes_to", "namespaces_at"]
+__all__ = ["changes_to", "namespaces_at"]
 
 
 def changes_to(tables: Tables, dataset: DataFrame, version: int, record: PatchRecord | None) -> DataFrame:
@@ -34,13 +34,6 @@ def changes_to(tables: Tables, dataset: DataFrame, version: int, record: PatchRe
         F.lit(str(record.id) if record else "").alias("patch_id"),
         F.lit(datetime.fromisoformat(record.time) if record else datetime.fromtimestamp(0).astimezone()).alias("time"),
     )
-
-
-def append_restart(changes: LogTable, rows: DataFrame, version: int) -> None:
-    """Append them. Another job that does the same at the same time is the only one that may be in the way."""
-    condition = f"changes.version >= {version} AND changes.version = batch.version"
-    with changes.transaction(version):
-        changes.merge(rows, condition).whenNotMatchedInsertAll().execute()
 
 
 def namespaces_at(session: SparkSession, tables: Tables, log: PatchLog, version: int) -> DataFrame:

@@ -11,6 +11,7 @@ Nobody sees half of it. Delta refuses the commit where another has changed meanw
 from __future__ import annotations
 
 import time
+from functools import cached_property
 from typing import Any, Final
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -27,7 +28,8 @@ _PREFIX_IN_STATISTICS: Final = 32
 class RowCommit:
     """A transaction on a table that has deletion vectors, under the numbers of one application.
 
-    With `only`, a condition on its partitions, it sees nothing beside them, and nothing beside them is in its way.
+    With `only`, a condition on its partitions, it sees nothing beside them, and nothing beside them is in its way. One
+    that only puts rows in has nothing in its way but a commit of the same application.
     """
 
     def __init__(self, session: SparkSession, delta_log: Any, application: str, only: Column | None = None) -> None:
@@ -37,14 +39,18 @@ class RowCommit:
         self._application = application
         self._nothing = self._jvm.scala.Option.empty()
         self._actions = self._none = _object(self._jvm.scala.collection.immutable, "Nil")
+        self._only = only
         self._transaction = delta_log.startTransaction(self._nothing, self._nothing)
-        # Said before it is read, so that Delta knows what must not change meanwhile.
-        self._files = self._transaction.filterFiles(self._none.appended(self._resolved(only)), False)
 
     @property
     def number(self) -> int:
         """The number of the last commit of the application, -1 before the first."""
         return int(self._transaction.txnVersion(self._application))
+
+    @cached_property
+    def _files(self) -> Any:
+        """The files that may be read. Delta is told by this what must not change meanwhile."""
+        return self._transaction.filterFiles(self._none.appended(self._resolved(self._only)), False)
 
     @property
     def is_empty(self) -> bool:

@@ -258,7 +258,7 @@ class LogTable:
         return self.properties(_DELETION_VECTORS).get(_DELETION_VECTORS) == "true"
 
     def begin_row_commit(self) -> RowCommit:
-        """Begin a commit of rows of this log, under its numbers. The table must have deletion vectors."""
+        """Begin a commit of rows of this log, under its numbers. Rows are taken out by deletion vectors only."""
         only = (F.col("log") == self.log.name) if self.is_shared else None
         return RowCommit(self._session, self._delta_log, self._application, only)
 

@@ -13,6 +13,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
+from zlib import crc32
 
 import pytest
 
@@ -192,7 +193,8 @@ class History:
 @pytest.fixture
 def log_name(request):
     """The name of the log of this test and no other: they share a service, and tests of two files may have one name."""
-    return re.sub(r"[^A-Za-z0-9]", "-", f"{request.node.path.stem}-{request.node.name}")
+    words = re.sub(r"[^A-Za-z0-9]", "-", request.node.name)
+    return f"{words[:60]}-{crc32(request.node.nodeid.encode()):08x}"
 
 
 @pytest.fixture

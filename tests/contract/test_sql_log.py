@@ -3,7 +3,6 @@
 import os
 import random
 import shutil
-import signal
 import sqlite3
 import subprocess
 import sys
@@ -41,6 +40,45 @@ APPENDER = textwrap.dedent(
         print(answer.version, answer.id, flush=True)
     """
 )
+
+KILLED_APPENDERS = textwrap.dedent(
+    """
+    import os, signal, sys, time
+    from itertools import count
+    from threading import Thread
+    from patchlog.log.sql import SqlLogStore
+    from patchlog.patch import canonical
+    from patchlog.model import Add
+
+    def append(log, who, answers):
+        try:
+            for i in count():
+                answer = log.append([canonical([Add(f"<http://example.org/{who}-{i}>", "<p>", '"v"', "")])])
+                os.write(answers, f"{answer.version} {answer.id}\\n".encode())
+        finally:
+            os._exit(1)
+
+    url = sys.argv[1]
+    for line in sys.stdin:
+        who, seconds = line.split()
+        reading, writing = os.pipe()
+        appender = os.fork()
+        if not appender:
+            os.close(reading)
+            log = SqlLogStore(url).log("people")
+            for thread in range(3):
+                Thread(target=append, args=(log, f"{who}-{thread}", writing)).start()
+            signal.pause()
+        os.close(writing)
+        with open(reading) as answers:
+            first = answers.readline()
+            time.sleep(float(seconds))
+            os.kill(appender, signal.SIGKILL)
+            os.waitpid(appender, 0)
+            print(first + answers.read() + "killed", flush=True)
+    """
+)
+"""For each line a process of three writers, killed a while after its first answer: it tells all that were answered."""
 
 
 def start_appender(url, who, count):
@@ -115,23 +153,26 @@ def test_what_was_acknowledged_survives_a_kill(tmp_path):
     store = SqlLogStore(url)
     store.create("people")
     store.close()
-    known = {}
+    kills = int(os.environ.get("PATCHLOG_KILLS", "20"))
+    seen = 0
 
-    for kill in range(int(os.environ.get("PATCHLOG_KILLS", "4"))):
-        appender = start_appender(url, f"k{kill}", 1_000_000)
-        go(appender)
-        first = appender.stdout.readline()
-        time.sleep(random.uniform(0.05, 0.4))
-        appender.send_signal(signal.SIGKILL)
-        known |= acknowledged([first, *appender.communicate()[0].splitlines(keepends=True)])
-
-        store = SqlLogStore(url)
-        log = store.log("people")
-        found = {logged.record.version: logged.record.id for logged in log.read()}
-        assert known.items() <= found.items()
-        assert list(found) == list(range(1, len(found) + 1))
-        assert log.verify().is_sound
-        store.close()
+    with subprocess.Popen(
+        [sys.executable, "-c", KILLED_APPENDERS, url], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as killer:
+        for kill in range(kills):
+            killer.stdin.write(f"k{kill} {random.uniform(0, 0.04)}\n")
+            killer.stdin.flush()
+            known = acknowledged(iter(killer.stdout.readline, "killed\n"))
+            store = SqlLogStore(url)
+            log = store.log("people")
+            found = {logged.record.version: logged.record.id for logged in log.read(seen)}
+            assert known
+            assert known.items() <= found.items()
+            assert list(found) == list(range(seen + 1, seen + len(found) + 1))
+            if kill % 1000 == 0 or kill == kills - 1:
+                assert log.verify().is_sound
+            store.close()
+            seen += len(found)
 
 
 def test_what_was_acknowledged_survives_the_end_of_the_server(postgresql_server, patches):

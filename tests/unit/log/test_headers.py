@@ -1,6 +1,7 @@
 """The headers of a patch are read without what stands behind them, wherever its bytes are cut."""
 
 import uuid
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -29,7 +30,7 @@ def logged(headers, body, cuts=()):
     ids = [Header("id", f"<urn:uuid:{uuid.uuid4()}>"), Header("prev", f"<urn:uuid:{uuid.uuid4()}>")]
     data = canonical([*ids, *(Header(key, value) for key, value in headers), *body, Punctuation()])
     ends = sorted({min(cut, len(data)) for cut in cuts} | {0, len(data)})
-    chunks = [data[start:end] for start, end in zip(ends, ends[1:], strict=False)]
+    chunks = [data[start:end] for start, end in pairwise(ends)]
     return LoggedPatch(None, chunks)
 
 

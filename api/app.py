@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Final
 
 from fastapi import FastAPI
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 import patchlog
 from api.bodies import SmallBodies
@@ -23,7 +23,7 @@ from api.settings import Settings
 from api.small_appends import SmallAppends
 from api.tails import LocalLogStore
 from api.telemetry import Telemetry
-from api.tracing import OF_REQUESTS
+from api.tracing import OF_REQUESTS, is_tracing
 from patchlog.errors import PatchLogError
 from patchlog.log.records import NAME
 from patchlog.log.stores import open_store
@@ -38,6 +38,14 @@ _NAME_PATTERN: Final = f"^{NAME.pattern}$"
 class _App(FastAPI):
     """An app whose telemetry sees all answers, those to errors of ours too; and whose short ways are short."""
 
+    is_traced = True
+    """Whether FastAPI is to look if a request is to be traced. It is known when the app has started."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle a request."""
+        take = super().__call__ if self.is_traced or scope["type"] != "http" else super(FastAPI, self).__call__
+        await take(scope, receive, send)
+
     def build_middleware_stack(self) -> ASGIApp:
         """Put what looks at each request around all that FastAPI does with it."""
         return Telemetry(RdfDeltaPort(SmallAppends(super().build_middleware_stack())))
@@ -48,7 +56,7 @@ def create_app(settings: Settings | None = None, store: LocalLogStore | None = N
     chosen = settings or Settings()
 
     @asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(app: _App) -> AsyncIterator[None]:
         async with AsyncExitStack() as closing:
             try:
                 opened = store
@@ -60,6 +68,7 @@ def create_app(settings: Settings | None = None, store: LocalLogStore | None = N
                 app.state.failure = error
                 raise
             closing.push_async_callback(asyncio.to_thread, service.close)
+            app.is_traced = is_tracing()
             yield
 
     app = _App(
@@ -74,6 +83,7 @@ def create_app(settings: Settings | None = None, store: LocalLogStore | None = N
         responses={"default": {"model": ProblemDocument, "description": "Refused"}},
         generate_unique_id_function=lambda route: route.name,
     )
+    app.state.rdf_delta_port = None
     app.router.routes.append(rdf_delta.ROUTES)
     for router in ROUTERS:
         app.include_router(router)

@@ -13,6 +13,7 @@ from fastapi import Request
 from api.access import Access
 from api.keys import has_keys
 from api.metrics import Metrics
+from api.rounds import Rounds
 from api.settings import Settings
 from api.tails import LocalLogStore, Tails
 from api.tracing import tell_append
@@ -41,6 +42,7 @@ class Service:
         self._workers = ThreadPoolExecutor(_LONG_AT_ONCE, "patchlog-work")
         self._builders = ThreadPoolExecutor(_SNAPSHOTS_AT_ONCE, "patchlog-snapshot")
         self.access: Final = Access(_database_with_keys(settings, store), self.run)
+        self.rounds: Final = Rounds()
         self.tails: Final = Tails(store, self.run, settings.poll_seconds)
         self.is_stopping = False
 

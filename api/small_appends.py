@@ -7,11 +7,8 @@ all, goes the long way to the route, which says it as it does for all: nothing w
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
-from concurrent.futures import Future
-from contextlib import suppress
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Final
@@ -19,7 +16,6 @@ from typing import Final
 from fastapi import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from api.access import check_right
 from api.conditions import precondition_of, tag
 from api.errors import Refusal, answer_library
 from api.service import Service
@@ -36,6 +32,7 @@ _MOST_BYTES: Final = 16 << 10
 """The event loop is held up by a body for about a millisecond at most."""
 
 _PATH: Final = re.compile(r"/logs/([A-Za-z0-9_][A-Za-z0-9_.-]{0,99})/patches")
+_to_json: Final = json.JSONEncoder(separators=(",", ":")).encode
 _ROUTE: Final = SimpleNamespace(path="/logs/{log}/patches")
 """By which requests are counted."""
 
@@ -53,6 +50,7 @@ class _Plain:
     log: str
     format: PatchFormat
     has_precondition: bool
+    authorization: str
 
 
 class SmallAppends:
@@ -92,7 +90,7 @@ class SmallAppends:
 async def _appended(service: Service, request: Request, plain: _Plain, body: bytes) -> Appended | None:
     """Append; None where the request has to go the long way. Raises StorageError."""
     try:
-        await check_right(request, "append", plain.log)
+        await service.access.check(plain.authorization, "append", plain.log)
         expected_head: ExpectedHead = ANY_HEAD
         if plain.has_precondition:
             ids = precondition_of(request).ids
@@ -103,32 +101,12 @@ async def _appended(service: Service, request: Request, plain: _Plain, body: byt
         if upload is None:
             return None
         upload.write(body)
-        return await _done(upload.submit(expected_head))
+        upload.finish()
+        return await service.rounds.append(upload, expected_head)
     except StorageError:
         raise
     except (PatchLogError, Refusal):
         return None
-
-
-def _done(future: Future[Appended]) -> asyncio.Future[Appended]:
-    """The same in the event loop; asyncio's own way of this costs several times as much."""
-    loop = asyncio.get_running_loop()
-    answer: asyncio.Future[Appended] = loop.create_future()
-
-    def settle(error: BaseException | None) -> None:
-        if answer.done():  # the client has gone
-            return
-        if error is None:
-            answer.set_result(future.result())
-        else:
-            answer.set_exception(error)
-
-    def tell(done: Future[Appended]) -> None:
-        with suppress(RuntimeError):  # the loop has ended
-            loop.call_soon_threadsafe(settle, done.exception())
-
-    future.add_done_callback(tell)
-    return answer
 
 
 def _plain(scope: Scope) -> _Plain | None:
@@ -140,6 +118,7 @@ def _plain(scope: Scope) -> _Plain | None:
     format: PatchFormat | None = None
     length = b""
     has_precondition = False
+    authorization = ""
     for name, value in scope["headers"]:
         if name == b"content-type":
             format = _FORMATS.get(value)
@@ -147,15 +126,17 @@ def _plain(scope: Scope) -> _Plain | None:
             length = value
         elif name == b"if-match":
             has_precondition = True
+        elif name == b"authorization":
+            authorization = value.decode("latin-1")
         elif name in _OUT_OF_THE_ORDINARY:
             return None
     if format is None or not length.isdigit() or int(length) > _MOST_BYTES:
         return None
-    return _Plain(found[1], format, has_precondition)
+    return _Plain(found[1], format, has_precondition, authorization)
 
 
 async def _answer(send: Send, log: str, appended: Appended) -> None:
-    body = json.dumps(appended_document(appended), separators=(",", ":")).encode()
+    body = _to_json(appended_document(appended)).encode()
     headers = [
         (b"content-length", b"%d" % len(body)),
         (b"content-type", b"application/json"),

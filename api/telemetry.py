@@ -25,6 +25,7 @@ _GIVEN_ID: Final = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 QUIET: Final = frozenset({"/healthz", "/readyz", "/metrics"})
 """Paths that are asked for all the time, and of which nothing is told."""
 _NO_ROUTE: Final = "none"
+_to_json: Final = json.JSONEncoder(ensure_ascii=False).encode
 
 # To ask the system for random numbers at each request takes longer than all else here.
 _PROCESS: Final = secrets.token_hex(8).encode()
@@ -106,12 +107,17 @@ class _Exchange:
 class JsonLines(logging.Formatter):
     """A JSON object a line."""
 
-    converter = staticmethod(time.gmtime)
+    def __init__(self) -> None:
+        super().__init__()
+        self._second, self._in_words = 0, ""
 
     def format(self, record: logging.LogRecord) -> str:
         """Format a record."""
+        second = int(record.created)
+        if second != self._second:
+            self._second, self._in_words = second, time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
         line: dict[str, Any] = {
-            "time": f"{self.formatTime(record, '%Y-%m-%dT%H:%M:%S')}.{int(record.msecs):03}Z",
+            "time": f"{self._in_words}.{int(record.msecs):03}Z",
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
@@ -119,7 +125,7 @@ class JsonLines(logging.Formatter):
         }
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(line, ensure_ascii=False)
+        return _to_json(line)
 
 
 class PlainLines(logging.Formatter):

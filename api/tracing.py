@@ -19,7 +19,7 @@ from api.telemetry import QUIET
 from patchlog.errors import MissingExtra
 from patchlog.log.records import Appended
 
-__all__ = ["OF_REQUESTS", "check_tracing", "serving", "tell_append", "tell_route", "working"]
+__all__ = ["OF_REQUESTS", "check_tracing", "is_tracing", "serving", "tell_append", "tell_route", "working"]
 
 OF_REQUESTS: Final[TelemetryConfig] = {
     "auto_configure": True,
@@ -48,6 +48,11 @@ def check_tracing() -> None:
             import_module(module)
         except ImportError as error:
             raise MissingExtra(module, "otel") from error
+
+
+def is_tracing() -> bool:
+    """Whether anybody takes traces."""
+    return not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
 
 
 def tell_append(log: str, appended: Appended) -> None:

@@ -21,7 +21,7 @@ class RdfDeltaPort:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request."""
-        if scope["type"] == "http" and (port := getattr(scope["app"].state, "rdf_delta_port", None)) is not None:
+        if scope["type"] == "http" and (port := scope["app"].state.rdf_delta_port) is not None:
             server = scope.get("server")
             if server is not None and server[1] == port:
                 path = scope["path"]

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, bindparam, delete, select, update
 from patchlog.codec.patch_ids import PatchId
 from patchlog.errors import LogNotFound
 from patchlog.log.driver import DriverStatement, Rows, execute, insert_rows, marks
-from patchlog.log.records import Appended, Head, LogOptions, PatchRecord
+from patchlog.log.records import Appended, Head, LogOptions, PatchRecord, time_of
 from patchlog.log.rows import head_of, id_bytes, id_text, now_ms, options_of, patch_row
 from patchlog.log.staging import StagedPatch
 from patchlog.log.succession import KnownPatch, head_after
@@ -79,6 +79,7 @@ class Batch:
         self.changed: set[str] = set()
         """The logs that those who wait for them have to look at."""
         self.now_ms: Final = now_ms()
+        self.time: Final = time_of(self.now_ms)
         self._connection = connection
         self._logs: dict[str, LockedLog] = {}
         self._patches: list[tuple[object, ...]] = []
@@ -103,7 +104,8 @@ class Batch:
 
     def log(self, name: str) -> LockedLog:
         """A log, locked. Raises LogNotFound."""
-        self.lock([name])
+        if name not in self._logs:
+            self.lock([name])
         try:
             return self._logs[name]
         except KeyError:
@@ -130,7 +132,8 @@ class Batch:
 
     def known(self, log: LockedLog, ids: Sequence[PatchId]) -> Mapping[PatchId, KnownPatch]:
         """Those of the ids that the log has."""
-        self.ask(log, ids)
+        if not log.asked.issuperset(ids):
+            self.ask(log, ids)
         return {patch_id: log.known[patch_id] for patch_id in ids if patch_id in log.known}
 
     def add(

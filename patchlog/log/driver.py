@@ -19,6 +19,9 @@ __all__ = ["DriverStatement", "Rows", "Values", "execute", "insert_rows", "marks
 Values: TypeAlias = Sequence[object] | Mapping[str, object]
 Rows: TypeAlias = list[tuple[Any, ...]]
 
+_ROWS_AT_ONCE: Final = (64, 16, 4, 1)
+"""Few sizes, so that the driver finds the statements that it has prepared."""
+
 
 def execute(connection: Connection, text: str, values: Values = ()) -> Rows:
     """Run a statement of the driver's, and return what it answers."""
@@ -34,9 +37,20 @@ def execute(connection: Connection, text: str, values: Values = ()) -> Rows:
 
 def insert_rows(connection: Connection, table: Table, rows: Sequence[tuple[object, ...]]) -> None:
     """Write whole rows, whose values are what the driver takes."""
+    columns = len(table.columns)
     names = ", ".join(column.name for column in table.columns)
-    text = f"INSERT INTO {table.name} ({names}) VALUES ({marks(connection, len(table.columns))})"  # noqa: S608
-    _execute_many(connection, text, rows)
+    insert = f"INSERT INTO {table.name} ({names}) VALUES "  # noqa: S608
+    row_marks = f"({marks(connection, columns)})"
+    if connection.dialect.name != "sqlite":
+        _execute_many(connection, insert + row_marks, rows)
+        return
+    # At each statement Python's lock is let go and has to be got again, which is dear where others want it too.
+    start = 0
+    for size in _ROWS_AT_ONCE:
+        while len(rows) - start >= size:
+            values = [value for row in rows[start : start + size] for value in row]
+            execute(connection, insert + ", ".join([row_marks] * size), values)
+            start += size
 
 
 def marks(connection: Connection, count: int) -> str:

@@ -13,7 +13,7 @@ from typing import Final
 from patchlog.codec.patch_ids import PatchId
 from patchlog.errors import LogNotFound, UsageError
 from patchlog.log.batch import Batch, LockedLog
-from patchlog.log.records import Appended, ExpectedHead, Head, LogOptions, time_of
+from patchlog.log.records import Appended, ExpectedHead, Head, LogOptions
 from patchlog.log.sql_spool import SqlSpool
 from patchlog.log.staging import Staging
 from patchlog.log.succession import answer_again, check_expected_head, each_next_record
@@ -94,5 +94,5 @@ class StagedAppend:
         content_hash = self._hashes.get(prev) or self._staging.first_content_hash(prev)
         if stage is not None and not batch.claim_stage(stage):
             raise UsageError("the upload took so long that its beginning was swept away: send it again")
-        records = each_next_record(self._staging, log.head, content_hash, time_of(batch.now_ms))
+        records = each_next_record(self._staging, log.head, content_hash, batch.time)
         return batch.add(log, self._staging.patches, records, self._staging.first_header(prev), stage)

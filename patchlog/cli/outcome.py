@@ -123,13 +123,13 @@ def run(command: click.Command, arguments: Sequence[str]) -> int:
         # Who reads has had enough (`| head`).
         _drop_output()
         return DONE
-    except Terminated:
-        return TERMINATED
-    except (KeyboardInterrupt, click.Abort):
-        return INTERRUPTED
+    except (KeyboardInterrupt, click.Abort) as interruption:
+        return _code_of(interruption)
     except Exception as error:  # noqa: BLE001 - whatever it is, it ends here
         if session.is_debug:
             traceback.print_exc()
+        if (interruption := _interruption_before(error)) is not None:
+            return _code_of(interruption)
         click.echo(f"error: {_line(error)}", err=True)
         try:
             _flush()
@@ -137,6 +137,18 @@ def run(command: click.Command, arguments: Sequence[str]) -> int:
             _drop_output()
         return FAILED
     return DONE
+
+
+def _code_of(interruption: BaseException) -> int:
+    return TERMINATED if isinstance(interruption, Terminated) else INTERRUPTED
+
+
+def _interruption_before(error: BaseException) -> KeyboardInterrupt | None:
+    """What ended the command, where the error is one of tidying up: what was interrupted may not answer any more."""
+    before = error.__context__
+    while before is not None and not isinstance(before, KeyboardInterrupt):
+        before = before.__context__
+    return before
 
 
 def _flush() -> None:

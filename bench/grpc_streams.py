@@ -154,7 +154,7 @@ class Sides:
 
 def main() -> None:
     options = arguments(TITLE)
-    patches, rounds = (2, 2) if options.quick else (30, 5)
+    patches, rounds = (2, 2) if options.quick else (100, 8)
     print_machine(TITLE)
     for database in options.database:
         print(f"\n## {database}, {patches * _A_PATCH:,} statements\n")

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Final
 
+from patchlog.codec.beginning import first_row
 from patchlog.codec.framing import FrameSplitter
 from patchlog.codec.options import Limits, LogicalType, PhysicalType, RdfOptions
 from patchlog.effect import effect
@@ -76,7 +77,7 @@ class GrowingStream:
         coming = iter(chunks)
         first = next(coming, b"")
         decoder = RdfDecoder(limits=_STORED_LIMITS)
-        for _ in decoder.feed(first):
+        for _ in decoder.feed(first_row(first)):
             pass
         whole = chain([first], coming)
         if decoder.options is None or not _allows(self._options, decoder.options):

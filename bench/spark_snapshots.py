@@ -10,12 +10,15 @@ quads a second on two cores. Parquet is written from `quads`, and read into one 
 from __future__ import annotations
 
 import argparse
+import sys
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 from pyspark.sql import SparkSession
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # run as a script
 
 from bench.spark_changes import running_service
 from patchlog.client import HttpLogStore

@@ -72,7 +72,10 @@ def merge_quads(session: SparkSession, tables: Tables) -> Merged | None:
     if whole.until <= whole.after:
         return None
     changes = tables.changes.read().where(f"version > {whole.after} AND version <= {whole.until}")
-    reduced = last_quads(changes).persist()
+    is_one_version = whole.until - whole.after == 1
+    reduced = last_quads(changes, is_one_version=is_one_version)
+    if not is_one_version:
+        reduced.persist()
     try:
         total, outs, adds, again = _counts(reduced)
         may_die(session, "reduced")

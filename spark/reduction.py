@@ -24,18 +24,22 @@ def with_hash(quads: DataFrame) -> DataFrame:
     return quads.withColumn(HASH, F.xxhash64(*QUAD))
 
 
-def last_quads(changes: DataFrame) -> DataFrame:
+def last_quads(changes: DataFrame, *, is_one_version: bool = False) -> DataFrame:
     """One row a quad: `is_added`, the version of the last delete in `deleted` (null: none), and `since`.
 
     `since` is the version of the first add, which need not be behind the last delete: `added_again` sees to those.
+    One version says one thing of a quad, so nothing is to be gathered of it.
     """
     is_add = F.col("operation") == "+"
+    deleted, added = F.when(~is_add, F.col("version")), F.when(is_add, F.col("version"))
+    if is_one_version:
+        return changes.select(*QUAD, is_add.alias("is_added"), deleted.alias("deleted"), added.alias("since"))
     return (
         changes.groupBy(*QUAD)
         .agg(
             F.max(F.col("version") * 2 + is_add.cast("int")).alias("last"),
-            F.max(F.when(~is_add, F.col("version"))).alias("deleted"),
-            F.min(F.when(is_add, F.col("version"))).alias("since"),
+            F.max(deleted).alias("deleted"),
+            F.min(added).alias("since"),
         )
         .select(*QUAD, (F.col("last") % 2 == 1).alias("is_added"), "deleted", "since")
     )

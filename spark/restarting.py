@@ -22,11 +22,15 @@ __all__ = ["changes_to", "namespaces_at"]
 
 def changes_to(tables: Tables, dataset: DataFrame, version: int, record: PatchRecord | None) -> DataFrame:
     """The operations that make a dataset of the present quads, as rows of `changes` at a version."""
-    present = tables.quads.read().select(*QUAD)
     dataset = dataset.select(*QUAD)
-    adds = dataset.join(present, [*QUAD], "left_anti").withColumn("operation", F.lit("+"))
-    deletes = present.join(dataset, [*QUAD], "left_anti").withColumn("operation", F.lit("-"))
-    return adds.unionByName(deletes).select(
+    if tables.quads.files():
+        present = tables.quads.read().select(*QUAD)
+        adds = dataset.join(present, [*QUAD], "left_anti").withColumn("operation", F.lit("+"))
+        deletes = present.join(dataset, [*QUAD], "left_anti").withColumn("operation", F.lit("-"))
+        changes = adds.unionByName(deletes)
+    else:
+        changes = dataset.withColumn("operation", F.lit("+"))
+    return changes.select(
         F.lit(version).cast("bigint").alias("version"),
         F.monotonically_increasing_id().alias("position"),
         "operation",

@@ -128,8 +128,8 @@ def run(command: click.Command, arguments: Sequence[str]) -> int:
     except Exception as error:  # noqa: BLE001 - whatever it is, it ends here
         if session.is_debug:
             traceback.print_exc()
-        if (interruption := _interruption_before(error)) is not None:
-            return _code_of(interruption)
+        if (before := _interruption_before(error)) is not None:
+            return _code_of(before)
         click.echo(f"error: {_line(error)}", err=True)
         try:
             _flush()

@@ -26,6 +26,7 @@ __all__ = [
     "Refusal",
     "answer_library",
     "answer_problems",
+    "problem_document",
     "problem_of",
 ]
 
@@ -102,14 +103,13 @@ def answer_problems(app: FastAPI) -> None:
     app.add_exception_handler(Exception, _answer_unexpected)
 
 
+def problem_document(problem: Problem, detail: str) -> dict[str, Any]:
+    """What is said of every problem."""
+    return {"type": f"{_TYPE}{problem.name}", "title": problem.title, "status": problem.status, "detail": detail}
+
+
 def _answer(problem: Problem, detail: str, members: Mapping[str, Any] | None = None) -> Response:
-    body = {
-        "type": f"{_TYPE}{problem.name}",
-        "title": problem.title,
-        "status": problem.status,
-        "detail": detail,
-        **(members or {}),
-    }
+    body = problem_document(problem, detail) | dict(members or {})
     return JSONResponse(body, problem.status, problem.headers, PROBLEM_JSON)
 
 

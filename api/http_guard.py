@@ -15,24 +15,34 @@ framing headers, or with bare line feeds, the parser itself refuses.
 from __future__ import annotations
 
 import asyncio
+import json
 import re
+from http import HTTPStatus
 from typing import Any, Final
 
 import httptools
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from api.errors import PROBLEM_JSON, Problem, problem_document
 from api.settings import Settings
 
 __all__ = ["GuardedConfig", "GuardedHttp"]
 
 _HEAD_END: Final = re.compile(rb"\r?\n\r?\n")
 _UPGRADE: Final = re.compile(rb"(?mi)^(?:upgrade|http2-settings)[ \t]*:[^\n]*\n")
-_LENGTH: Final = re.compile(rb"(?mi)^content-length[ \t]*:[ \t]*(\d{1,18})[ \t]*\r?$")
+_LENGTH: Final = re.compile(rb"(?mi)^content-length[ \t]*:[ \t]*0*(\d{1,20})[ \t]*\r?$")
+"""As many digits as the parser takes, and any zeros before them."""
+_BLANK_LINES: Final = b"\r\n"
+"""Some clients send an empty line behind a body. The parser passes over it before a head, and so does the guard."""
 _CHUNKED: Final = re.compile(rb"(?mi)^transfer-encoding[ \t]*:")
 _AT_ONCE_BYTES: Final = 16 << 10
 _SWALLOWED_BYTES: Final = 1 << 20
 """A client that is still sending reads its answer only when it may go on for a while."""
+
+_MALFORMED: Final = Problem(400, "malformed-request", "The request is not HTTP/1.1 as it is read here")
+_LONG_LINE: Final = Problem(414, "uri-too-long", "The request line is too long")
+_LARGE_HEAD: Final = Problem(431, "head-too-large", "The head of the request is too large")
 
 
 class GuardedConfig(uvicorn.Config):
@@ -127,7 +137,7 @@ class GuardedHttp(HttpToolsProtocol):
         self._unset_keepalive_if_required()
         while data and not self._ignores_rest:
             if not self._is_in_body:
-                self._head += data
+                self._head += data if self._head else data.lstrip(_BLANK_LINES)
                 head = self._taken_head()
                 if head is None:
                     return
@@ -195,7 +205,8 @@ class GuardedHttp(HttpToolsProtocol):
         if (end.end() if end else len(self._head)) > self._settings.max_head_bytes:
             line_end = self._head.find(b"\n")
             is_line_too_long = line_end < 0 or line_end > self._settings.max_head_bytes
-            self._refuse(b"414 URI Too Long" if is_line_too_long else b"431 Request Header Fields Too Large")
+            problem = _LONG_LINE if is_line_too_long else _LARGE_HEAD
+            self._refuse(problem, f"a request line and its headers have at most {self._settings.max_head_bytes} bytes")
             return None
         if end is None:
             return None
@@ -217,7 +228,8 @@ class GuardedHttp(HttpToolsProtocol):
             self._ignores_rest = True
             self._give_up()
         else:
-            if self._is_past_guard:
+            # Where the parser waits for more than there is, nobody can say where the next request begins.
+            if self._is_past_guard or (self._is_in_body and self._body_left == 0):
                 self._ignores_rest = True
                 self._give_up()
 
@@ -229,14 +241,20 @@ class GuardedHttp(HttpToolsProtocol):
         elif cycle is not None and not cycle.response_complete and cycle.response_started:
             self.transport.close()
         else:
-            self.send_400_response("Invalid HTTP request received.")
+            self._refuse(_MALFORMED, "the head or the framing of the body is not well formed: the connection is closed")
 
     def _await_head(self) -> None:
         if self._head_timer is not None:
             self._head_timer.cancel()
         self._head_timer = self.loop.call_later(self._settings.head_seconds, self.transport.close)
 
-    def _refuse(self, status: bytes) -> None:
+    def _refuse(self, problem: Problem, detail: str) -> None:
+        """Answer what never reaches the app, and close."""
         self._ignores_rest = True
-        self.transport.write(b"HTTP/1.1 " + status + b"\r\nconnection: close\r\ncontent-length: 0\r\n\r\n")
+        body = json.dumps(problem_document(problem, detail)).encode()
+        head = (
+            f"HTTP/1.1 {problem.status} {HTTPStatus(problem.status).phrase}\r\n"
+            f"connection: close\r\ncontent-type: {PROBLEM_JSON}\r\ncontent-length: {len(body)}\r\n\r\n"
+        )
+        self.transport.write(head.encode() + body)
         self.transport.close()

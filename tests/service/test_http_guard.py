@@ -1,6 +1,7 @@
 """Slow and malformed HTTP, over a bare socket."""
 
 import contextlib
+import json
 import re
 import signal
 import time
@@ -99,6 +100,38 @@ def test_malformed_requests_are_refused(sqlite_service, request_bytes):
 
     assert statuses(received) == [400]
     assert received.endswith(b"<closed>")
+
+
+@pytest.mark.parametrize("blank", [b"\r\n", b"\r\n\r\n", b"\n\n", b"\r\n" * 100], ids=["one", "two", "LF", "many"])
+def test_blank_lines_before_a_request_are_passed_over(sqlite_log, blank):
+    """Also where two of them look like the end of a head. Some clients send one behind a body."""
+    request = post(sqlite_log) + BODY
+
+    at_once = talk(sqlite_log.service, blank + GET + blank + request + blank + LAST)
+    in_parts = talk(sqlite_log.service, blank, blank + GET, blank, request, blank + LAST)
+
+    assert statuses(at_once) == statuses(in_parts) == [200, 201, 200]
+
+
+@pytest.mark.parametrize("length", [10**18, 2**64 - 1, 10**20, f"{0:030}{LENGTH}"])
+def test_lengths_of_many_digits_are_read_as_the_parser_reads_them(sqlite_log, length):
+    """A length that only one of guard and parser can read would leave them at odds on where the next request begins."""
+    expected = [201, 200] if isinstance(length, str) else [413] if length < 2**64 else [400]
+
+    received = talk(sqlite_log.service, post(sqlite_log, length=length) + BODY + LAST)
+
+    assert statuses(received) == expected
+    assert received.endswith(b"<closed>")
+
+
+def test_what_is_refused_before_the_app_is_a_problem_too(sqlite_service):
+    malformed = talk(sqlite_service, b"nonsense\r\n\r\n")
+    large = talk(sqlite_service, head("GET /healthz HTTP/1.1", "Host: here", f"X-Long: {'x' * 70_000}"))
+
+    for answer, status in ((malformed, 400), (large, 431)):
+        answered, _, body = answer.removesuffix(b"<closed>").partition(b"\r\n\r\n")
+        assert b"content-type: application/problem+json" in answered
+        assert json.loads(body)["status"] == status
 
 
 @pytest.mark.parametrize("chunk", [b"zz\r\nTX .\r\n", b"5\r\nTX .\nxx", b"-5\r\nTX .\n\r\n"])

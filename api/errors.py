@@ -15,6 +15,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from patchlog import errors
 
@@ -74,6 +75,7 @@ PROBLEMS: Final[Mapping[type[errors.PatchLogError], Problem]] = {
 }
 NO_PATCH: Final = Problem(404, "patch-not-found", "There is no such patch")
 _UNAVAILABLE: Final = Problem(503, "storage-unavailable", "The database cannot be used now", {"Retry-After": "1"})
+_CUT_SHORT: Final = Problem(400, "cut-short", "The body did not come whole", {"Connection": "close"})
 _UNEXPECTED: Final = Problem(500, "internal", "The service failed")
 
 
@@ -100,6 +102,7 @@ def answer_problems(app: FastAPI) -> None:
     app.add_exception_handler(Refusal, _answer_refusal)
     app.add_exception_handler(RequestValidationError, _answer_invalid)
     app.add_exception_handler(HTTPException, _answer_http)
+    app.add_exception_handler(ClientDisconnect, _answer_disconnected)
     app.add_exception_handler(Exception, _answer_unexpected)
 
 
@@ -146,6 +149,11 @@ async def _answer_http(_: Request, error: Exception) -> Response:
     title = HTTPStatus(error.status_code).phrase
     name = title.lower().replace(" ", "-")
     return _answer(Problem(error.status_code, name, title, error.headers or {}), str(error.detail))
+
+
+async def _answer_disconnected(_request: Request, _error: Exception) -> Response:
+    """Nobody reads this: it is what the log and the metrics say of a client that went away."""
+    return _answer(_CUT_SHORT, "the connection was closed before the end of the body; nothing was taken")
 
 
 async def _answer_unexpected(_: Request, error: Exception) -> Response:

@@ -152,6 +152,28 @@ def test_chunk_that_does_not_begin_is_given_up(start, new_log):
     assert log.get().json()["head"]["version"] == 0
 
 
+@pytest.mark.parametrize("framing", ["Content-Length: 1000000", "Transfer-Encoding: chunked"])
+def test_body_that_is_cut_off_leaves_nothing_and_is_no_failure_of_the_service(start, new_log, framing):
+    log = new_log(start())
+    bodies = {
+        "POST /patches": ("application/rdf-patch", BODY),
+        "PUT /snapshots/0": ("application/n-quads", b"<urn:s> <urn:p> <urn:o> .\n"),
+        "POST /revert": ("application/json", b'{"from": 0}'),
+    }
+
+    for route, (kind, body) in bodies.items():
+        method, _, path = route.partition(" ")
+        cut_off = head(f"{method} {log.path}{path} HTTP/1.1", "Host: here", f"Content-Type: {kind}", framing)
+        with log.service.connect() as connection:
+            connection.sendall(cut_off + (b"%x\r\n%b\r\n" % (len(body), body) if "chunked" in framing else body))
+        wait_until(lambda path=log.path + path: path in log.service.log_text)
+
+    assert log.get().json()["head"]["version"] == 0
+    assert [one["state"] for one in log.get("/snapshots").json()["snapshots"]] == ["failed"]
+    assert '"level": "error"' not in log.service.log_text
+    assert 'status="500"' not in log.client.get("/metrics").text
+
+
 def test_large_heads_are_refused(sqlite_service):
     long_header = head("GET /healthz HTTP/1.1", "Host: here", f"X-Long: {'x' * 70_000}")
     many_headers = head("GET /healthz HTTP/1.1", *[f"X-{i}: {'y' * 100}" for i in range(1000)])

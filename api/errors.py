@@ -23,6 +23,7 @@ __all__ = [
     "NO_PATCH",
     "PROBLEMS",
     "PROBLEM_JSON",
+    "UNSUPPORTED",
     "Problem",
     "Refusal",
     "answer_library",
@@ -73,6 +74,7 @@ PROBLEMS: Final[Mapping[type[errors.PatchLogError], Problem]] = {
     errors.UsageError: Problem(400, "bad-request", "The request cannot be carried out"),
     errors.MissingExtra: Problem(501, "not-installed", "The service lacks an optional part"),
 }
+UNSUPPORTED: Final = Problem(415, "unsupported-media-type", "The body is in a format that is not read here")
 NO_PATCH: Final = Problem(404, "patch-not-found", "There is no such patch")
 _UNAVAILABLE: Final = Problem(503, "storage-unavailable", "The database cannot be used now", {"Retry-After": "1"})
 _CUT_SHORT: Final = Problem(400, "cut-short", "The body did not come whole", {"Connection": "close"})
@@ -138,8 +140,11 @@ async def _answer_refusal(_: Request, error: Exception) -> Response:
     return _answer(error.problem, error.detail, error.members)
 
 
-async def _answer_invalid(_: Request, error: Exception) -> Response:
+async def _answer_invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
+    if any(flaw["loc"] == ("body",) and isinstance(flaw["input"], bytes) for flaw in error.errors()):
+        kind = request.headers.get("content-type", "")
+        return _answer(UNSUPPORTED, f"the Content-Type is {kind!r}; documents are read from application/json")
     flaws = [f"{'.'.join(map(str, flaw['loc']))}: {flaw['msg']}" for flaw in error.errors()]
     return _answer(Problem(400, "invalid-parameter", "A parameter is not valid"), "; ".join(flaws))
 

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, TypeVar
 
 from fastapi import Request
 
-from api.errors import Problem, Refusal
+from api.errors import UNSUPPORTED, Problem, Refusal
 from patchlog.formats import JELLY, JELLY_PATCH, NQUADS, RDF_PATCH, TRIG, Format, format_for_media_type
 from patchlog.log.contract import PatchFormat
 
@@ -38,7 +38,6 @@ _QUALITY: Final = re.compile(r"0(\.\d*)?|1(\.0*)?")
 _CHARSET: Final = re.compile(r';\s*charset\s*=\s*"?([^";\s]+)', re.IGNORECASE)
 
 _NOT_ACCEPTABLE: Final = Problem(406, "not-acceptable", "There is no such representation")
-_UNSUPPORTED: Final = Problem(415, "unsupported-media-type", "The body is in a format that is not read here")
 
 _Choice = TypeVar("_Choice", bound="Representation")
 
@@ -105,10 +104,10 @@ def format_of_body(request: Request) -> PatchFormat:
     if found is RDF_PATCH:
         charset = _CHARSET.search(media_type)
         if charset is not None and charset[1].lower() not in ("utf-8", "us-ascii"):
-            raise Refusal(_UNSUPPORTED, f"text is read in UTF-8, not in {charset[1]!r}")
+            raise Refusal(UNSUPPORTED, f"text is read in UTF-8, not in {charset[1]!r}")
         return "rdf-patch"
     known = ", ".join((*JELLY_PATCH.media_types, *RDF_PATCH.media_types))
-    raise Refusal(_UNSUPPORTED, f"the Content-Type is {media_type!r}; patches are read from {known}")
+    raise Refusal(UNSUPPORTED, f"the Content-Type is {media_type!r}; patches are read from {known}")
 
 
 def coding_of_body(request: Request) -> Coding | None:
@@ -120,7 +119,7 @@ def coding_of_body(request: Request) -> Coding | None:
         if coding in (known, f"x-{known}"):
             return known
     raise Refusal(
-        _UNSUPPORTED, f"the Content-Encoding {coding!r} is not read here; there are {', '.join(_CODINGS)}, identity"
+        UNSUPPORTED, f"the Content-Encoding {coding!r} is not read here; there are {', '.join(_CODINGS)}, identity"
     )
 
 

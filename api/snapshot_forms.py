@@ -9,7 +9,7 @@ from typing import Final
 
 from fastapi import Request
 
-from api.errors import Problem, Refusal
+from api.errors import UNSUPPORTED, Problem, Refusal
 from api.negotiation import JELLY_QUADS, QUADS_TEXT, TRIG_TEXT, Representation
 from patchlog.engine import Converter, RdfDecoder
 from patchlog.errors import MissingExtra
@@ -26,7 +26,6 @@ FORMS: Final = (JELLY_QUADS, QUADS_TEXT, TRIG_TEXT)
 
 _RANGE: Final = re.compile(r"bytes=(\d*)-(\d*)")
 _LONGEST_NUMBER: Final = 18
-_UNSUPPORTED: Final = Problem(415, "unsupported-media-type", "The body is in a format that is not read here")
 
 
 def part_of(request: Request, size: int, current: str) -> tuple[int, int] | None:
@@ -85,7 +84,7 @@ def taken_as(request: Request) -> tuple[str, SnapshotFormat]:
                 raise MissingExtra("pyoxigraph", "rdf")
             return "trig", "jelly"
     known = ", ".join(one.media_types[0] for one in (JELLY, NQUADS, TRIG))
-    raise Refusal(_UNSUPPORTED, f"the Content-Type is {media_type!r}; datasets are read from {known}")
+    raise Refusal(UNSUPPORTED, f"the Content-Type is {media_type!r}; datasets are read from {known}")
 
 
 def taken_from(chunks: Iterator[bytes], sent_as: str) -> Iterator[bytes]:

@@ -236,6 +236,7 @@ def test_empty_log_has_nothing_to_make_a_snapshot_of(patch_log):
         patch_log.snapshots.build()
 
     assert patch_log.snapshots.list() == []
+    assert patch_log.snapshots.pending() is None
 
 
 def test_snapshots_of_a_log_that_is_not_there_are_not_found(store):

@@ -51,6 +51,18 @@ def test_options_are_fixed(service):
     service.client.delete("/logs/plain")
 
 
+@pytest.mark.parametrize("kind", [None, "text/plain", "application/x-www-form-urlencoded", "application/rdf-patch"])
+def test_document_of_another_type_is_told_which_one_is_read(log, kind):
+    """What `curl --data` sends, where nobody thinks of the header."""
+    headers = {} if kind is None else {"Content-Type": kind}
+
+    for method, path in (("PUT", ""), ("POST", "/revert"), ("POST", "/truncate"), ("PUT", "/consumers/one")):
+        refused = log.client.request(method, log.path + path, content=b'{"rdf_star": false}', headers=headers)
+
+        assert (refused.status_code, refused.headers["content-type"]) == (415, PROBLEM)
+        assert "application/json" in refused.json()["detail"]
+
+
 @pytest.mark.parametrize("body", [b"{", b"[]", b'{"rdf_star": 1}', b'{"colour": "red"}', b'{"rdf_star": "yes"}'])
 def test_options_that_are_none_are_refused(service, body):
     refused = service.client.put("/logs/none", content=body, headers={"Content-Type": "application/json"})

@@ -57,6 +57,19 @@ def test_snapshot_is_made_in_the_background(three):
     assert three.get("/snapshots").json() == {"snapshots": [described]}
 
 
+def test_snapshot_that_cannot_be_is_refused_at_once(log, patches):
+    def make(wanted=None):
+        return log.client.post(f"{log.path}/snapshots", json=wanted)
+
+    of_empty = [make(), make({"version": 0}), make({"version": 1})]
+    log.append(patches.one())
+    of_one = [make({"version": 0}), make({"version": 2}), started_with(log)]
+
+    for refused in of_empty + of_one:
+        assert (refused.status_code, refused.headers["content-type"]) == (409, PROBLEM)
+    assert log.get("/snapshots").json() == {"snapshots": []}
+
+
 def test_request_may_wait_for_the_snapshot(three):
     waited = three.client.post(f"{three.path}/snapshots", json={"version": 1}, headers={"Prefer": "wait=30"})
     again = three.client.post(f"{three.path}/snapshots", json={"version": 1})

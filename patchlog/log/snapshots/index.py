@@ -69,8 +69,11 @@ class SnapshotIndex(Protocol):
     def pending(self) -> SnapshotBuild | None:
         """The one that is being made, or the last that could not be made."""
 
-    def begin(self, version: int | None) -> Begun | Filed:
-        """Begin a snapshot at a version, or at the head; one that is there is the answer."""
+    def begin(self, version: int | None, *, is_given: bool = False) -> Begun | Filed:
+        """Begin a snapshot at a version, or at the head; one that is there is the answer.
+
+        It is made from patches, or is given: what the log is to start with.
+        """
 
     def renew(self, begun: Begun) -> None:
         """Say that it is still being made. Raises SnapshotRefused where somebody else has taken over."""
@@ -92,7 +95,7 @@ class SnapshotIndex(Protocol):
 
 
 def check_begin(
-    log: LogState, version: int, there: Sequence[Filed], busy: int | None
+    log: LogState, version: int, there: Sequence[Filed], busy: int | None, *, is_given: bool
 ) -> tuple[Filed | None, Filed | None]:
     """The snapshot that is there at this version, or else the one to make it from, if it takes one.
 
@@ -107,6 +110,9 @@ def check_begin(
     )
     if before is not None and before.snapshot.version == version:
         return before, None
+    if version == 0 and not is_given:
+        raise SnapshotRefused("version 0 is empty: put a dataset that the log is to start with")
+    check_complete(log, version)
     if (0 if before is None else before.snapshot.version) + 1 < log.first_version:
         raise SnapshotRefused(
             f"patches below version {log.first_version} are gone, and no snapshot up to {version} stands for them"

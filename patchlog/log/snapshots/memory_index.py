@@ -69,14 +69,14 @@ class MemorySnapshotIndex:
             known = self._found().snapshots
             return known.failed if known.begun is None else SnapshotBuild(known.begun.version)
 
-    def begin(self, version: int | None) -> Begun | Filed:
+    def begin(self, version: int | None, *, is_given: bool = False) -> Begun | Filed:
         """Begin a snapshot."""
         with self._lock:
             log = self._found()
             known = log.snapshots
             wanted = log.head.version if version is None else version
             busy = None if known.begun is None else known.begun.version
-            same, base = check_begin(_state(log), wanted, _sorted(log), busy)
+            same, base = check_begin(_state(log), wanted, _sorted(log), busy, is_given=is_given)
             if same is not None:
                 return same
             known.begun = Begun(wanted, uuid.uuid4().bytes, f"{log.id}/{wanted}", log.options, base)

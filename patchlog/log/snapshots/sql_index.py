@@ -66,7 +66,7 @@ class SqlSnapshotIndex:
             return SnapshotBuild(row.version, "the process that made it has ended")
         return SnapshotBuild(row.version, row.error)
 
-    def begin(self, version: int | None) -> Begun | Filed:
+    def begin(self, version: int | None, *, is_given: bool = False) -> Begun | Filed:
         """Begin a snapshot."""
 
         def run(batch: Batch) -> Begun | Filed:
@@ -75,7 +75,8 @@ class SqlSnapshotIndex:
             build = connection.execute(select(SNAPSHOT_BUILD).where(SNAPSHOT_BUILD.c.log == key)).first()
             is_busy = build is not None and build.error is None and not _is_dead(build)
             there = _there(connection, key)
-            same, base = check_begin(log, wanted, there, build.version if build is not None and is_busy else None)
+            busy = build.version if build is not None and is_busy else None
+            same, base = check_begin(log, wanted, there, busy, is_given=is_given)
             if same is not None:
                 return same
             if build is not None:

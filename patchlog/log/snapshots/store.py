@@ -91,7 +91,7 @@ class LocalSnapshots:
             raise UsageError(f"{format!r} is not a format of snapshots; there are jelly and nquads")
         if version != 0:
             return self._checked(self.build(version), chunks, format)
-        begun = self._index.begin(0)
+        begun = self._index.begin(0, is_given=True)
         if isinstance(begun, Filed):
             return self._checked(begun.snapshot, chunks, format)
         return self._made(begun, _go_on, lambda keep: self._taken(chunks, format, keep))
@@ -138,8 +138,6 @@ class LocalSnapshots:
         self._files.delete(begun.location)
 
     def _changes_until(self, begun: Begun, keep: _Keep) -> QuadChanges:
-        if begun.version == 0:
-            raise SnapshotRefused("version 0 is empty: put a dataset that the log is to start with")
         after = 0 if begun.base is None else begun.base.snapshot.version
         patches = self._log.read(after, until=begun.version)
         chunks = (chunk for logged in patches for chunk in logged.chunks)

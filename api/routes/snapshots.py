@@ -50,9 +50,12 @@ async def list_snapshots(request: Request, log: str) -> Response:
     snapshots = _snapshots(service, log)
 
     def documents() -> list[dict[str, Any]]:
-        pending = snapshots.pending()
-        found = [snapshot_document(snapshot) for snapshot in snapshots.list()]
-        return found if pending is None else [*found, build_document(pending)]
+        pending = snapshots.pending()  # before the list: what is complete by then is in that
+        there = snapshots.list()
+        found = [snapshot_document(snapshot) for snapshot in there]
+        if pending is None or any(snapshot.version == pending.version for snapshot in there):
+            return found
+        return [*found, build_document(pending)]
 
     return JSONResponse({"snapshots": await service.run(documents)}, headers=_NO_STORE)
 
@@ -209,6 +212,7 @@ def _snapshots(service: Service, log: str) -> LocalSnapshots:
 
 def _found(snapshots: LocalSnapshots, which: str, *, described: bool) -> Snapshot | SnapshotBuild:
     """The snapshot, or for who wants a description, what is known of one that is not there."""
+    pending = snapshots.pending() if described else None  # before the list: what is complete by then is in that
     there = snapshots.list()
     if which == "latest":
         if there:
@@ -218,8 +222,7 @@ def _found(snapshots: LocalSnapshots, which: str, *, described: bool) -> Snapsho
     for snapshot in there:
         if snapshot.version == version:
             return snapshot
-    pending = snapshots.pending()
-    if described and pending is not None and pending.version == version:
+    if pending is not None and pending.version == version:
         return pending
     raise SnapshotNotFound(f"the log has no snapshot at version {version}")
 

@@ -1,13 +1,20 @@
 """Snapshots over HTTP: made in the background, got whole and in parts, in several forms; datasets to start with."""
 
+import asyncio
 import gzip
 from hashlib import sha256
 
+import httpx
 import pytest
 
+from api.app import create_app
+from api.settings import Settings
 from patchlog.engine import Converter, NQuadsReader, RdfDecoder
+from patchlog.log.memory import MemoryLogStore
+from patchlog.log.snapshots.store import LocalSnapshots
 from tests.waiting import wait_until
 
+URL = "http://localhost"
 PROBLEM = "application/problem+json"
 JELLY = "application/x-jelly-rdf"
 NQUADS = {"Content-Type": "application/n-quads"}
@@ -55,6 +62,36 @@ def test_snapshot_is_made_in_the_background(three):
     assert (described["version"], described["state"], described["quads"]) == (3, "complete", 3)
     assert described["id"] == three.get().json()["head"]["id"]
     assert three.get("/snapshots").json() == {"snapshots": [described]}
+
+
+def test_snapshot_that_is_completed_during_the_answer_is_known_all_the_time(monkeypatch, patches):
+    store = MemoryLogStore()
+    store.create("people")
+    log = store.log("people")
+    log.append(patches.one())
+    listed = LocalSnapshots.list
+
+    def list_and_complete(snapshots):
+        there = listed(snapshots)
+        monkeypatch.undo()
+        log.snapshots.build_begun(begun)
+        return there
+
+    async def asked_twice(path):
+        app = create_app(Settings(), store)
+        transport = httpx.ASGITransport(app)
+        async with app.router.lifespan_context(app), httpx.AsyncClient(transport=transport, base_url=URL) as client:
+            return await client.get(path), await client.get(path)
+
+    for path in ("/logs/people/snapshots/1?format=json", "/logs/people/snapshots"):
+        begun = log.snapshots.begin(1)
+        monkeypatch.setattr(LocalSnapshots, "list", list_and_complete)
+        meanwhile, then = asyncio.run(asked_twice(path))
+        log.snapshots.delete(1)
+
+        assert (meanwhile.status_code, then.status_code) == (200, 200)
+        assert '"state":"building"' in meanwhile.text
+        assert then.text.count('"state":"complete"') == 1
 
 
 def test_snapshot_that_cannot_be_is_refused_at_once(log, patches):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
@@ -20,7 +21,7 @@ __all__ = ["follow", "selection_of"]
 
 
 def follow(
-    log: str | PatchLog,
+    log: str | os.PathLike[str] | PatchLog,
     into: object,
     *,
     graphs: Iterable[str] = (),
@@ -46,11 +47,11 @@ def follow(
     """
     selection = selection_of(graphs, subjects, predicates)
     with ExitStack() as opened:
-        source = opened.enter_context(open_log(log, token=token)) if isinstance(log, str) else log
+        source = opened.enter_context(open_log(log, token=token)) if isinstance(log, str | os.PathLike) else log
         find_snapshot = snapshots_of(source)
-        if not isinstance(into, str):
+        if not isinstance(into, str | os.PathLike):
             target = target_for(into, source, selection, on_dataset)
-        elif (store := store_url(into)) is not None:
+        elif isinstance(into, str) and (store := store_url(into)) is not None:
             target = target_at(*store, selection, query_url, replaces=replace)
         else:
             into = opened.enter_context(open_log(into, token=token, creates=True))

@@ -60,6 +60,14 @@ def quads_of(dataset):
     return {quad if len(quad) == 4 else (*quad, "") for quad in quads}
 
 
+def test_paths_are_places_of_a_log_and_of_its_copy(tmp_path):
+    (tmp_path / "people.rdfp").write_text("Z .\n".join(PATCHES))
+
+    follower = follow(tmp_path / "people.rdfp", into=tmp_path / "copy.jellyp")
+
+    assert follower.position == follow(tmp_path / "copy.jellyp", into=Dataset()).position == 4
+
+
 def test_dataset_has_what_the_log_says(log):
     dataset = Dataset()
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import count
+from string import digits
 from typing import Final
 
 from rdflib.namespace import _NAMESPACE_PREFIXES_CORE, _NAMESPACE_PREFIXES_RDFLIB
@@ -33,21 +35,27 @@ class Prefixes:
 
     def __init__(self) -> None:
         self._iris: dict[str, URIRef] = {}
+        self._instead: set[str] = set()
+        """Those that rdflib has bound by itself instead of its own, which somebody had given another meaning."""
 
     def bind(self, name: str, iri: URIRef, *, override: bool = True) -> None:
         """Let a prefix stand for an IRI; without `override` only where neither has another."""
         others = [other for other, bound in self._iris.items() if bound == iri and other != name]
         if not override and (others or name in self._iris):
             return
-        if _OWN.get(name) == str(iri) and any(is_declared(other, str(iri)) for other in others):
+        is_instead = self._is_instead(name, str(iri))
+        if (is_instead or _OWN.get(name) == str(iri)) and any(self._is_declared(other) for other in others):
             # rdflib binds its own again with each graph. That takes nobody's prefix away.
             return
         for other in others:
-            del self._iris[other]
-        self._iris[name] = iri
+            self.let(other, None)
+        self.let(name, iri)
+        if is_instead:
+            self._instead.add(name)
 
     def let(self, name: str, iri: str | None) -> None:
         """Let a prefix stand for an IRI, or for nothing; others may stand for the same."""
+        self._instead.discard(name)
         if iri is None:
             self._iris.pop(name, None)
         else:
@@ -66,14 +74,27 @@ class Prefixes:
 
     def declared(self) -> dict[str, str]:
         """Those that a person has declared."""
-        return {name: str(iri) for name, iri in self._iris.items() if is_declared(name, str(iri))}
+        return {name: str(iri) for name, iri in self._iris.items() if self._is_declared(name)}
 
     def declare(self, declared: Mapping[str, str]) -> None:
         """Let these be all that a person has declared."""
         for name in self.declared().keys() - declared.keys():
-            del self._iris[name]
+            self.let(name, None)
         for name, iri in declared.items():
-            self._iris[name] = URIRef(iri)
+            self.let(name, iri)
+
+    def _is_declared(self, name: str) -> bool:
+        return name not in self._instead and is_declared(name, str(self._iris[name]))
+
+    def _is_instead(self, name: str, iri: str) -> bool:
+        """Whether rdflib, which finds its own prefix taken, would choose this one: the next number that is free."""
+        own = name.rstrip(digits)
+        number = name[len(own) :]
+        return (
+            _OWN.get(own) == iri
+            and str(self._iris.get(own, iri)) != iri
+            and number == next(str(free) for free in count(1) if str(self._iris.get(f"{own}{free}", iri)) == iri)
+        )
 
 
 def is_declared(name: str, iri: str) -> bool:

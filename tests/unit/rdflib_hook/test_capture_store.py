@@ -192,6 +192,32 @@ def test_namespaces_that_a_person_declares_are_recorded_and_not_those_of_rdflib(
     assert Dataset(store=capture(log=log)).store.namespace("other") == URIRef(EX)
 
 
+def test_what_rdflib_binds_where_a_person_took_one_of_its_prefixes_is_not_recorded(dataset, log):
+    dataset.bind("friend", FOAF)
+    dataset.bind("foaf", EX, replace=True)
+    dataset.commit()
+
+    # Each graph that is asked for its namespaces binds `foaf1` to what was rdflib's `foaf`.
+    again = Dataset(store=capture(log=log))
+    list(again.namespaces())
+    list(Graph(dataset.store, G).namespaces())
+
+    assert not again.store.has_changes
+    assert not dataset.store.has_changes
+    assert again.store.prefix(URIRef(str(FOAF))) == "friend"
+
+
+def test_a_prefix_with_a_number_that_rdflib_would_not_choose_is_recorded(dataset, log):
+    dataset.bind("foaf", EX, replace=True)
+    list(Graph(dataset.store, G).namespaces())  # binds `foaf1`
+    dataset.commit()
+
+    dataset.bind("foaf3", FOAF)
+    dataset.commit()
+
+    assert patches_of(log) == [[NamespaceAdd("foaf", f"<{EX}>", "")], [NamespaceAdd("foaf3", f"<{FOAF}>", "")]]
+
+
 def test_rdflib_does_not_take_a_prefix_of_ours_for_one_of_its_own(dataset, log):
     dataset.bind("people", FOAF)
     dataset.commit()

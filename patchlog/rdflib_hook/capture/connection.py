@@ -48,7 +48,8 @@ def _opened(where: str, settings: Settings) -> OpenLog:
     try:
         return open_log(where, token=settings.token, creates=settings.create)
     except LogNotFound:
-        if not settings.create or place_of(where).name is not None:
+        place = place_of(where)
+        if not settings.create or place.store_url is None or place.name is not None:
             raise
         # A database without a log, and without a word about its name.
         return open_log(f"{where}#{_NAME}", token=settings.token, creates=True)

@@ -66,12 +66,13 @@ def settings_of(configuration: object) -> tuple[str | None, Settings]:
         raise UsageError(
             f"the configuration of the store is the place of a log, such as sqlite:///FILE#NAME, not {configuration!r}"
         )
-    if not configuration.lstrip().startswith(("log=", "inner=")):
+    known = {known.name: str(known.type) for known in fields(Settings)} | {"inner": "str"}
+    parts = [part for part in map(str.strip, configuration.split(";")) if part]
+    if known.keys().isdisjoint(part.partition("=")[0].strip() for part in parts):
         return None, Settings(log=configuration.strip())
     values: dict[str, Any] = {}
-    known = {known.name: str(known.type) for known in fields(Settings)} | {"inner": "str"}
-    for part in filter(None, map(str.strip, configuration.split(";"))):
-        name, found, text = part.partition("=")
+    for part in parts:
+        name, found, text = map(str.strip, part.partition("="))
         if not found or name not in known or name == "headers":
             raise UsageError(f"{part!r} is no option of a captured store; they are {', '.join(known)}")
         values[name] = _value(name, known[name], text)

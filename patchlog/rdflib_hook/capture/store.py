@@ -83,7 +83,10 @@ class CapturedStore(Store):
         inner, settings = settings_of(configuration)
         if inner is not None:
             name, _, its_configuration = inner.partition(":")
-            opened = rdflib.plugin.get(name, Store)()
+            try:
+                opened = rdflib.plugin.get(name, Store)()
+            except rdflib.plugin.PluginException as error:
+                raise UsageError(f"inner={name}: rdflib knows no store of that name") from error
             if its_configuration:
                 opened.open(its_configuration)
             self._hold(opened)

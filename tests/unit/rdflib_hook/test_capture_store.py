@@ -543,6 +543,16 @@ def test_plugin_takes_options_and_an_inner_store_by_name(tmp_path):
     dataset.close()
 
 
+def test_options_are_told_from_a_place_in_any_order_and_with_spaces(tmp_path):
+    dataset = Dataset(store="patchlog")
+    dataset.open(f" autocommit = true ; log = {tmp_path}/people.jellyp")
+    dataset.add((A, P, X))
+    dataset.close()
+
+    assert [file.name for file in tmp_path.iterdir()] == ["people.jellyp"]
+    assert len(Dataset(store=capture(log=tmp_path / "people.jellyp"))) == 1
+
+
 @pytest.mark.parametrize(
     ("configuration", "complaint"),
     [
@@ -554,11 +564,19 @@ def test_plugin_takes_options_and_an_inner_store_by_name(tmp_path):
         ("log=memory:#x; conflicts=maybe", "conflicts is one of"),
         ("log=memory:#x; commit_every=0", "above 0"),
         ("nowhere", "no place of a log"),
+        ("colour=red; log=memory:#x", "no option"),
+        ("conflicts=fail", "lacks log"),
+        ("inner=Nowhere; log=memory:#x", "no store of that name"),
     ],
 )
 def test_configuration_that_says_nothing_is_refused(configuration, complaint):
     with pytest.raises(UsageError, match=complaint):
         Dataset(store="patchlog").open(configuration)
+
+
+def test_file_whose_folder_is_not_there_is_told_so(tmp_path):
+    with pytest.raises(LogNotFound, match="no folder"):
+        capture(log=tmp_path / "nowhere" / "people.jellyp")
 
 
 def test_file_of_patches_grows_by_each_commit(tmp_path):

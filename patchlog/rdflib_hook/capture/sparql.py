@@ -6,12 +6,14 @@ an operation works on. CREATE GRAPH is not there at all; it is here.
 
 DELETE and INSERT by a pattern are carried out here. rdflib changes the graph for each solution before it looks for the
 next one, deletes what it has inserted for the one before, makes up a graph where the variable of GRAPH is not bound,
-and fetches a document from the network where USING names a graph.
+gives a blank node of the template another label in each graph, inserts triples whose subject is a literal, and fetches
+a document from the network where USING names a graph.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from rdflib.graph import DATASET_DEFAULT_GRAPH_ID, Dataset, Graph
@@ -19,14 +21,14 @@ from rdflib.plugins.sparql import update as engine
 from rdflib.plugins.sparql.algebra import BGP, Join, translateUpdate
 from rdflib.plugins.sparql.algebra import Graph as AlgebraGraph
 from rdflib.plugins.sparql.evaluate import evalPart
-from rdflib.plugins.sparql.evalutils import _fillTemplate
 from rdflib.plugins.sparql.parser import parseUpdate
 from rdflib.plugins.sparql.parserutils import CompValue
-from rdflib.plugins.sparql.sparql import QueryContext, Update
+from rdflib.plugins.sparql.sparql import FrozenBindings, QueryContext, Update
 from rdflib.store import Store
-from rdflib.term import IdentifiedNode, Identifier, Variable
+from rdflib.term import BNode, IdentifiedNode, Identifier, URIRef, Variable
 
 from patchlog.errors import UsageError
+from patchlog.rdflib_hook.capture.journal import RdflibTriple
 
 __all__ = ["UpdateEngine"]
 
@@ -53,7 +55,10 @@ class UpdateEngine:
     ) -> None:
         """Run a request. What fails with SILENT goes back to its savepoint, and is no error."""
         if isinstance(update, str):
-            update = translateUpdate(parseUpdate(update), initNs=init_ns)
+            parsed = parseUpdate(update)
+            if not parsed.request:  # rdflib translates a request without an operation to something else
+                return
+            update = translateUpdate(parsed, initNs=init_ns)
         graph = self._graph(query_graph)
         bindings: dict[str, Identifier] = {Variable(name): value for name, value in init_bindings.items()}
         for operation in update.algebra:
@@ -93,11 +98,27 @@ def _modify(context: QueryContext, operation: CompValue) -> None:
         if not template:
             continue
         for solution in solutions:
-            change(graph, _fillTemplate(template.triples, solution))
+            new_nodes: defaultdict[BNode, BNode] = defaultdict(BNode)
+            change(graph, _filled(template.triples, solution, new_nodes))
             for name, triples in template.quads.items():
                 graph_name = solution.get(name)
                 if isinstance(graph_name, IdentifiedNode):  # else there is no such quad, as with each other term
-                    change(context.dataset.get_context(graph_name), _fillTemplate(triples, solution))
+                    change(context.dataset.get_context(graph_name), _filled(triples, solution, new_nodes))
+
+
+def _filled(
+    template: Iterable[tuple[Identifier, ...]], solution: FrozenBindings, new_nodes: defaultdict[BNode, BNode]
+) -> Iterator[RdflibTriple]:
+    """The triples of a template for one solution, but for those that are none: a term lacks, or a literal leads.
+
+    A label in the template is one new blank node for each solution, whatever the graph.
+    """
+    for triple in template:
+        subject, predicate, object_ = (
+            new_nodes[term] if isinstance(term, BNode) else solution.get(term) for term in triple
+        )
+        if isinstance(subject, IdentifiedNode) and isinstance(predicate, URIRef) and object_ is not None:
+            yield subject, predicate, object_
 
 
 def _delete_where(context: QueryContext, operation: CompValue) -> None:

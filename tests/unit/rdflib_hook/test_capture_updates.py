@@ -7,7 +7,8 @@ import random
 
 import pytest
 from pyoxigraph import DefaultGraph, RdfFormat, Store
-from rdflib import Dataset
+from rdflib import Dataset, URIRef
+from rdflib.graph import DATASET_DEFAULT_GRAPH_ID
 from rdflib.term import Literal
 
 from patchlog import capture, follow
@@ -16,6 +17,7 @@ from patchlog.rdflib_hook.contents import statements_of
 from patchlog.rdflib_hook.terms import TermFormatter
 
 EX = "http://example.org/"
+GRAPHS = [DATASET_DEFAULT_GRAPH_ID, URIRef(f"{EX}g")]
 OPERATIONS = 25
 
 
@@ -113,6 +115,38 @@ def test_quad_without_a_name_of_a_graph_is_left_out(binding):
     dataset.update(f"INSERT {{ ?s ?p 1 . GRAPH ?g {{ ?s ?p 2 }} }} WHERE {{ ?s ?p <{EX}b> {binding} }}")
 
     assert {quad[2].toPython() for quad in dataset.quads() if isinstance(quad[2], Literal)} == {1}
+
+
+def test_blank_node_of_a_template_is_one_node_in_all_graphs_and_another_for_each_solution():
+    logs = MemoryLogStore()
+    dataset = Dataset(store=capture(log=logs.log(logs.create("log").name)))
+
+    dataset.update(
+        f"INSERT {{ _:n <{EX}p> ?x . GRAPH <{EX}g> {{ _:n <{EX}p> ?x }} }} WHERE {{ VALUES ?x {{ 'one' 'two' }} }}"
+    )
+
+    nodes = {graph: {str(quad[2]): quad[0] for quad in dataset.quads((None, None, None, graph))} for graph in GRAPHS}
+    assert nodes[GRAPHS[0]] == nodes[GRAPHS[1]]
+    assert len(set(nodes[GRAPHS[0]].values())) == 2
+
+
+def test_triple_of_a_template_that_begins_with_a_literal_is_left_out():
+    logs = MemoryLogStore()
+    dataset = Dataset(store=capture(log=logs.log(logs.create("log").name)))
+
+    dataset.update(f"INSERT {{ ?x <{EX}p> 1 . <{EX}a> ?x 2 . <{EX}a> <{EX}p> ?x }} WHERE {{ BIND ('text' AS ?x) }}")
+
+    assert contents(dataset) == {(f"<{EX}a>", f"<{EX}p>", '"text"', "")}
+
+
+@pytest.mark.parametrize("request_text", ["", "# nothing yet", f"PREFIX ex: <{EX}>"])
+def test_request_without_an_operation_does_nothing(request_text):
+    logs = MemoryLogStore()
+    dataset = Dataset(store=capture(log=logs.log(logs.create("log").name)))
+
+    dataset.update(request_text)
+
+    assert not dataset.store.has_changes
 
 
 def contents(dataset):

@@ -7,13 +7,26 @@ each other out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeAlias
+from weakref import WeakSet
 
 from rdflib.graph import Graph
 from rdflib.term import IdentifiedNode, Literal
 
-__all__ = ["ADDED", "DELETED", "GRAPH_ADDED", "GRAPH_REMOVED", "Entry", "Journal", "Net", "RdflibQuad", "RdflibTriple"]
+__all__ = [
+    "ADDED",
+    "DELETED",
+    "GRAPH_ADDED",
+    "GRAPH_REMOVED",
+    "Entry",
+    "Journal",
+    "Net",
+    "RdflibQuad",
+    "RdflibTriple",
+    "Savepoint",
+]
 
 RdflibTriple: TypeAlias = tuple[Any, Any, Any]
 RdflibQuad: TypeAlias = tuple[Any, Any, Any, IdentifiedNode | None]
@@ -26,6 +39,17 @@ GRAPH_REMOVED: Final = 3
 
 Entry: TypeAlias = tuple[int, RdflibTriple, Graph | None, bool]
 """What happened, to which triple, in which graph, and whether the triple is quoted: part of a formula."""
+
+
+@dataclass(eq=False, slots=True, weakref_slot=True)
+class Savepoint:
+    """A place in the journal that may be gone back to, and the prefixes that were uncommitted there.
+
+    It stays where it is while what stands before it is committed, taken back, or made again on top of other changes.
+    """
+
+    position: int
+    names: Mapping[str, str | None]
 
 
 class Net(NamedTuple):
@@ -45,6 +69,7 @@ class Journal:
         self._entries: list[Entry] = []
         self.note: Final = self._entries.append
         self._graphs = 0
+        self._savepoints: WeakSet[Savepoint] = WeakSet()
 
     def __len__(self) -> int:
         """How many changes there are of triples; graphs that came and went are not counted."""
@@ -60,13 +85,38 @@ class Journal:
         self._graphs += 1
         self.note((kind, (None, None, None), graph, False))
 
+    def savepoint(self, names: Mapping[str, str | None]) -> Savepoint:
+        """A savepoint here."""
+        here = Savepoint(self.mark, names)
+        self._savepoints.add(here)
+        return here
+
+    def lift_savepoints(self, mark: int) -> list[Savepoint]:
+        """Take out the savepoints behind a mark, whose entries are taken back to be noted again."""
+        lifted = [savepoint for savepoint in self._savepoints if savepoint.position > mark]
+        self._savepoints.difference_update(lifted)
+        return lifted
+
+    def put_savepoints(self, lifted: list[Savepoint], position: int) -> None:
+        """Put those here that were lifted from a position."""
+        for savepoint in lifted:
+            if savepoint.position == position:
+                savepoint.position = self.mark
+                self._savepoints.add(savepoint)
+
     def forget_before(self, mark: int) -> None:
-        """Forget the entries before a mark."""
+        """Forget the entries before a mark: they are committed, and so are the prefixes, or there are none."""
+        for savepoint in self._savepoints:
+            if savepoint.position <= mark:
+                savepoint.names = {}
+            savepoint.position = max(0, savepoint.position - mark)
         self._graphs -= sum(entry[0] > DELETED for entry in self._entries[:mark])
         del self._entries[:mark]
 
     def take_back_to(self, mark: int) -> Iterator[Entry]:
         """Remove the entries behind a mark, the last first."""
+        for savepoint in self._savepoints:
+            savepoint.position = min(savepoint.position, mark)
         while len(self._entries) > mark:
             entry = self._entries.pop()
             self._graphs -= entry[0] > DELETED

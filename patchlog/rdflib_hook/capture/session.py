@@ -12,7 +12,7 @@ from typing import Final
 
 from patchlog.effect import Effect
 from patchlog.errors import ConflictError, HeadMismatch, PatchLogError, StorageError, StorageFull, UsageError
-from patchlog.rdflib_hook.capture.journal import ADDED
+from patchlog.rdflib_hook.capture.journal import ADDED, Savepoint
 from patchlog.rdflib_hook.capture.patch_text import PatchText, header_time
 from patchlog.rdflib_hook.capture.replica import Missed, Replica
 from patchlog.rdflib_hook.capture.settings import HeaderValue, Settings, header_values
@@ -88,18 +88,41 @@ class Session:
             self._has_committed_before_others(self._unanswered)
         self._unanswered = None
         aborted = self._patch({}, is_aborted=True) if self._settings.record_rollbacks else None
-        self.undo_to(0, self._declared)
+        self.discard()
         while aborted is not None and not self._append(aborted):
             pass
 
     def discard(self) -> None:
         """Take back what is uncommitted, and ask nobody: the log says what is right when it is opened again."""
-        self.undo_to(0, self._declared)
+        self._bench.undo_to(0)
+        self._bench.journal.forget_before(0)
+        self._bench.prefixes.declare(self._declared)
 
-    def undo_to(self, mark: int, declared: dict[str, str]) -> None:
-        """Take back what is uncommitted behind a mark, and let these namespaces be declared."""
-        self._bench.undo_to(mark)
-        self._bench.prefixes.declare(declared)
+    def savepoint(self) -> Savepoint:
+        """What is uncommitted now, to go back to."""
+        return self._bench.journal.savepoint(self._changed_names())
+
+    def go_back(self, savepoint: Savepoint) -> None:
+        """Take back what is uncommitted and came behind a savepoint.
+
+        A commit whose fate is not known is not taken back: it is sent again with the next one.
+        """
+        sent = self._unanswered
+        if sent is not None and savepoint.position <= sent.mark:
+            self._bench.undo_to(sent.mark)
+            self._bench.prefixes.declare(sent.declared)
+        else:
+            self._bench.undo_to(savepoint.position)
+            self._bench.prefixes.declare(_declared_with(self._declared, savepoint.names))
+
+    def _changed_names(self) -> dict[str, str | None]:
+        """The prefixes that are uncommitted, and what they stand for; None for nothing."""
+        declared = self._bench.prefixes.declared()
+        return {
+            name: declared.get(name)
+            for name in sorted(declared.keys() | self._declared.keys())
+            if declared.get(name) != self._declared.get(name)
+        }
 
     def pull(self) -> None:
         """Bring in what others have appended."""
@@ -109,17 +132,13 @@ class Session:
 
     def _patch(self, headers: Mapping[str, HeaderValue], *, is_aborted: bool = False) -> _Sent | None:
         """What is uncommitted as a patch; None where that is nothing."""
-        declared = self._bench.prefixes.declared()
-        changed = {
-            name: declared.get(name)
-            for name in sorted(declared.keys() | self._declared.keys())
-            if declared.get(name) != self._declared.get(name)
-        }
+        changed = self._changed_names()
         with paused_collector():
             net = self._bench.journal.net()
         if not (net or changed):
             return None
         terms = {"when": header_time()} | header_values({**self._settings.headers, **headers})
+        declared = _declared_with(self._declared, changed)
         return _Sent(PatchText(net, changed, terms, is_aborted), self._bench.journal.mark, declared, headers)
 
     def _append(self, sent: _Sent) -> bool:
@@ -174,9 +193,8 @@ class Session:
     def _has_committed_before_others(self, sent: _Sent) -> None:
         """A patch is in the log, and more was changed since."""
         declared = self._bench.prefixes.declared()
-        later = self._bench.undo_to(sent.mark)
-        self._has_committed(sent.mark, sent.declared)
-        self._bench.redo(later)
+        with self._bench.undone_to(sent.mark):
+            self._has_committed(sent.mark, sent.declared)
         self._bench.prefixes.declare(declared)
 
     def _has_committed(self, mark: int, declared: dict[str, str]) -> None:
@@ -217,18 +235,14 @@ class Session:
 
     def _take(self, missed: Missed) -> None:
         """Let the store have what it has missed, beneath what is uncommitted."""
-        uncommitted = self._bench.prefixes.declared()
-        ours = {
-            name: uncommitted.get(name)
-            for name in uncommitted.keys() | self._declared.keys()
-            if uncommitted.get(name) != self._declared.get(name)
-        }
-        entries = self._bench.undo_to(0)
+        ours = self._changed_names()
         self._declared = declared_after(self._declared, missed.net)
-        try:
+        with self._bench.undone_to(0):
             self._bench.settle(missed.net, self.replica.log_id, missed.version, self._declared)
-        finally:
-            self._bench.redo(entries)
         self.replica.has_reached(missed)
-        kept = {**self._declared, **{name: iri for name, iri in ours.items() if iri is not None}}
-        self._bench.prefixes.declare({name: iri for name, iri in kept.items() if ours.get(name, iri) is not None})
+        self._bench.prefixes.declare(_declared_with(self._declared, ours))
+
+
+def _declared_with(declared: Mapping[str, str], changed: Mapping[str, str | None]) -> dict[str, str]:
+    """What is declared when some prefixes have changed."""
+    return {name: iri for name, iri in {**declared, **changed}.items() if iri is not None}

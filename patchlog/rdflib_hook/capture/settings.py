@@ -28,6 +28,7 @@ ConflictPolicy: TypeAlias = Literal["rebase", "fail", "last-writer-wins"]
 LogPlace: TypeAlias = str | os.PathLike[str] | PatchLog
 HeaderValue: TypeAlias = str | IdentifiedNode | RdflibLiteral
 
+_OF_THE_LOG: Final = frozenset({"id", "prev"})
 _FLAG: Final = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
@@ -58,6 +59,7 @@ class Settings:
             value = getattr(self, name)
             if value is not None and value <= 0:
                 raise UsageError(f"{name} is a number above 0, not {value!r}")
+        header_values(self.headers)
 
 
 def settings_of(configuration: object) -> tuple[str | None, Settings]:
@@ -83,7 +85,9 @@ def settings_of(configuration: object) -> tuple[str | None, Settings]:
 
 
 def header_values(headers: Mapping[str, HeaderValue]) -> dict[str, IdentifiedNode | RdflibLiteral]:
-    """Headers as terms: text is a literal."""
+    """Headers as terms: text is a literal. Raises UsageError for those that are the log's."""
+    for key in headers.keys() & _OF_THE_LOG:
+        raise UsageError(f"the header {key} is given to each patch by the log: give yours another name")
     return {
         key: value if isinstance(value, IdentifiedNode | RdflibLiteral) else RdflibLiteral(value)
         for key, value in headers.items()

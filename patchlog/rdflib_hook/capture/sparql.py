@@ -29,6 +29,7 @@ from rdflib.term import BNode, IdentifiedNode, Identifier, URIRef, Variable
 
 from patchlog.errors import UsageError
 from patchlog.rdflib_hook.capture.journal import RdflibTriple
+from patchlog.rdflib_hook.capture.session import Session
 
 __all__ = ["UpdateEngine"]
 
@@ -51,9 +52,9 @@ class UpdateEngine:
         init_ns: Mapping[str, Any],
         init_bindings: Mapping[str, Identifier],
         query_graph: str,
-        savepoint: Callable[[], Callable[[], None]],
+        session: Session,
     ) -> None:
-        """Run a request. What fails with SILENT goes back to its savepoint, and is no error."""
+        """Run a request. What fails with SILENT goes back to where it began, and is no error."""
         if isinstance(update, str):
             parsed = parseUpdate(update)
             if not parsed.request:  # rdflib translates a request without an operation to something else
@@ -66,7 +67,7 @@ class UpdateEngine:
             context.prologue = operation.prologue
             if isinstance(graph, Dataset) and not (graph.default_union and operation.name in _MATCHES_UNION):
                 context = context.pushGraph(graph.default_graph)
-            go_back = savepoint()
+            savepoint = session.savepoint()
             try:
                 if operation.name == "Create":
                     _create(context, operation)
@@ -75,7 +76,7 @@ class UpdateEngine:
             except Exception:
                 if not operation.silent:
                     raise
-                go_back()
+                session.go_back(savepoint)
 
     def _graph(self, query_graph: str) -> Graph:
         name = str(query_graph)

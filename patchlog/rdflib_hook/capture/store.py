@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -26,7 +26,7 @@ from patchlog.pipes import batches
 from patchlog.rdflib_hook.capture.batching import Batching
 from patchlog.rdflib_hook.capture.connection import Connection
 from patchlog.rdflib_hook.capture.session import Session
-from patchlog.rdflib_hook.capture.settings import HeaderValue, Settings, settings_of
+from patchlog.rdflib_hook.capture.settings import HeaderValue, Settings, header_values, settings_of
 from patchlog.rdflib_hook.capture.sparql import UpdateEngine
 from patchlog.rdflib_hook.capture.workbench import Workbench
 from patchlog.rdflib_hook.collector import paused_collector
@@ -176,16 +176,15 @@ class CapturedStore(Store):
         """
         with self._lock:
             session = self._open
-            mark, declared = self._bench.journal.mark, self._bench.prefixes.declared()
+            header_values(headers)  # what is wrong with them is better said before the block than behind it
+            savepoint = session.savepoint()
             self._depth += 1
             try:
                 yield
                 if self._depth == 1:
                     self.commit(headers)
-            except BaseException as error:
-                # A commit whose fate is not known is not taken back: it is sent again with the next one.
-                if not getattr(error, "is_transient", False):
-                    session.undo_to(mark, declared)
+            except BaseException:
+                session.go_back(savepoint)
                 raise
             finally:
                 self._depth -= 1
@@ -245,21 +244,17 @@ class CapturedStore(Store):
         if kwargs:
             raise NotImplementedError(f"SPARQL updates of a captured store have no option {', '.join(kwargs)}")
         with self._lock:
-            _ = self._open
-            go_back = self._savepoint()
+            session = self._open
+            savepoint = session.savepoint()
             self._depth += 1
             try:
-                self._updates.run(update, initNs, initBindings, queryGraph, self._savepoint)
+                self._updates.run(update, initNs, initBindings, queryGraph, session)
             except BaseException:
-                go_back()
+                session.go_back(savepoint)
                 raise
             finally:
                 self._depth -= 1
             self._changed()
-
-    def _savepoint(self) -> Callable[[], None]:
-        mark, declared = self._bench.journal.mark, self._bench.prefixes.declared()
-        return lambda: self._open.undo_to(mark, declared)
 
     # Namespaces
 

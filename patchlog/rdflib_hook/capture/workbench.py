@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 from rdflib.graph import DATASET_DEFAULT_GRAPH_ID, Graph, QuotedGraph
@@ -154,6 +155,19 @@ class Workbench:
             self.workspace.remove_graph(context)
             self.journal.note_graph(GRAPH_REMOVED, context)
 
+    @contextmanager
+    def undone_to(self, mark: int) -> Iterator[None]:
+        """Take back what came behind a mark in the block. Then it is done again, where it still changes something."""
+        savepoints = self.journal.lift_savepoints(mark)
+        entries = self.undo_to(mark)
+        try:
+            yield
+        finally:
+            for position, entry in enumerate(entries, mark):
+                self.journal.put_savepoints(savepoints, position)
+                self._redo(entry)
+            self.journal.put_savepoints(savepoints, mark + len(entries))
+
     def undo_to(self, mark: int) -> list[Entry]:
         """Take back what came behind a mark of the journal. Returns it, the first first."""
         undone = []
@@ -176,15 +190,14 @@ class Workbench:
         undone.reverse()
         return undone
 
-    def redo(self, entries: list[Entry]) -> None:
-        """Make changes again, where they still change something."""
-        for kind, triple, context, quoted in entries:
-            if kind == ADDED:
-                self.add(triple, context, quoted)
-            elif kind == DELETED:
-                self.remove(triple, context)
-            elif context is not None:
-                (self.add_graph if kind == GRAPH_ADDED else self.remove_graph)(context)
+    def _redo(self, entry: Entry) -> None:
+        kind, triple, context, quoted = entry
+        if kind == ADDED:
+            self.add(triple, context, quoted)
+        elif kind == DELETED:
+            self.remove(triple, context)
+        elif context is not None:
+            (self.add_graph if kind == GRAPH_ADDED else self.remove_graph)(context)
 
     def settle(self, change: Effect, log_id: str, version: int, declared: dict[str, str]) -> None:
         """Let the store be as the log says at this version. Nothing may be uncommitted."""

@@ -248,6 +248,41 @@ def test_commit_whose_fate_is_not_known_is_rolled_back_unless_it_has_happened(re
     assert set(replica().quads()) == set(dataset.quads())
 
 
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_commit_whose_fate_is_not_known_stays_when_the_block_around_it_raises(replica, log, when):
+    unreliable = UnreliableLog(log)
+    dataset = replica(log=unreliable)
+    unreliable.fails = [when]
+
+    def fail():
+        with transaction(dataset):
+            dataset.add((A, P, X))
+            with pytest.raises(StorageError):
+                dataset.commit()
+            dataset.add((A, P, Y))
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+    dataset.commit()
+
+    assert set(dataset.objects(A, P)) == set(replica().objects(A, P)) == {X}
+
+
+def test_block_is_taken_back_where_what_raises_is_an_error_of_another_log(replica):
+    dataset = replica()
+
+    def fail():
+        with transaction(dataset):
+            dataset.add((A, P, X))
+            raise StorageError("no connection", is_transient=True)
+
+    with pytest.raises(StorageError):
+        fail()
+
+    assert not dataset.store.has_changes
+
+
 def test_what_another_writer_appends_by_hand_is_pulled(replica, log):
     dataset = replica()
     operations = [NamespaceAdd("ex", f"<{EX}>", "<http://example.org/g>"), Add(f"<{EX}a>", f"<{EX}p>", '"x"@en', "")]

@@ -176,6 +176,62 @@ def test_headers_say_who_when_and_why(log):
     assert headers["when"].endswith('Z"^^<http://www.w3.org/2001/XMLSchema#dateTime>')
 
 
+@pytest.mark.parametrize("header", ["id", "prev"])
+def test_headers_that_are_of_the_log_are_refused_before_anything_changes(log, header):
+    with pytest.raises(UsageError, match=f"the header {header}"):
+        capture(log=log, headers={header: "x"})
+    dataset = Dataset(store=capture(log=log))
+
+    with pytest.raises(UsageError, match=f"the header {header}"), transaction(dataset, headers={header: "x"}):
+        raise AssertionError("the block must not be entered")
+
+
+@pytest.mark.parametrize("ends", ["commit", "rollback"])
+def test_block_that_raises_after_a_commit_or_rollback_within_takes_back_what_came_then(dataset, log, ends):
+    dataset.add((A, P, X))
+    dataset.bind("before", EX + "before/")
+
+    def fail():
+        with transaction(dataset):
+            dataset.add((A, P, Y))
+            getattr(dataset, ends)()
+            dataset.add((B, P, X))
+            dataset.bind("behind", EX + "behind/")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+
+    assert not dataset.store.has_changes
+    assert set(dataset.quads()) == set(Dataset(store=capture(log=log)).quads())
+    assert len(dataset) == (2 if ends == "commit" else 0)
+
+
+def test_block_that_raises_after_a_pull_within_takes_back_its_own_changes_alone(log):
+    dataset = Dataset(store=capture(log=log, conflicts="last-writer-wins"))
+    dataset.add((A, P, X))
+    dataset.bind("mine", EX + "mine/")
+    other = Dataset(store=capture(log=log))
+    other.add((A, P, X))
+    other.bind("theirs", EX + "theirs/")
+    other.commit()
+
+    def fail():
+        with transaction(dataset):
+            dataset.add((A, P, Y))
+            dataset.store.pull()
+            dataset.add((B, P, X))
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+    dataset.commit()
+
+    # The add before the block is no change any more, and the prefix is.
+    assert set(dataset.default_graph) == {(A, P, X)}
+    assert patches_of(log)[1] == [NamespaceAdd("mine", f"<{EX}mine/>", "")]
+
+
 def test_namespaces_that_a_person_declares_are_recorded_and_not_those_of_rdflib(dataset, log):
     list(dataset.namespaces())
     dataset.bind("ex", EX)

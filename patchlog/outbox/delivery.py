@@ -19,7 +19,7 @@ from patchlog.outbox.queue import Outbox, QueuedPatch
 __all__ = ["Delivery", "DirectDelivery", "OutboxDelivery", "deliver"]
 
 _FIRST_PAUSE_SECONDS: Final = 0.5
-_LONGEST_PAUSE_SECONDS: Final = 30.0
+_LONGEST_PAUSE_SECONDS: Final = 10.0
 _CLOSING_SECONDS: Final = 5.0
 
 

@@ -31,7 +31,8 @@ class Section(BaseRoute):
                 match, of_route = route.matches(scope)
                 if match.value > found[0].value:
                     found = match, {**of_route, "route": route}
-                    if match is Match.FULL:
+                    # A path that is written out is not one with parameters, whatever the method is.
+                    if match is Match.FULL or not route.param_convertors:
                         break
         return found
 

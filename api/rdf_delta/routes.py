@@ -43,6 +43,8 @@ async def _rpc(request: Request) -> Response:
 
 
 async def _too_long(request: Request) -> Response:
+    door = door_of(request)
+    await door.run(lambda: door.log(request.path_params["source"]))
     raise Refusal(BAD_REQUEST, f"{request.url.path} has too many parts: write LOG, LOG/VERSION or LOG/ID")
 
 
@@ -53,9 +55,9 @@ async def _source(request: Request) -> Response:
     wanted = next((found for text in asked if (found := _patch_of(text.removeprefix(_VERSION))) is not None), None)
     if wanted is not None:
         return await _fetch(door, request, source, wanted)
+    log = await door.run(lambda: door.log(source))
     if request.method == "GET":
         raise Refusal(BAD_REQUEST, f"{request.url} says neither which patch to fetch, nor to append one")
-    log = await door.run(lambda: door.log(source))
     await door.check_log(request, "append", log.name)
     return await _append(door, request, log.name)
 
@@ -128,6 +130,8 @@ def _place(log: StagingPatchLog, upload: Upload) -> Appended:
 async def _initial_data(request: Request) -> Response:
     door = door_of(request)
     wanted = request.query_params.get("datasource", "").removeprefix("id:")
+    if not wanted:
+        raise Refusal(BAD_REQUEST, "of which log? Name it: init-data?datasource=ID")
     log = await door.run(lambda: door.log(wanted))
     await door.check_log(request, "read", log.name)
     if request.headers.get("accept", "*/*") == "*/*":

@@ -114,7 +114,7 @@ async def _lock(door: Door, request: Request, arguments: Arguments) -> dict[str,
 
 
 async def _lock_read(door: Door, request: Request, arguments: Arguments) -> dict[str, Any]:
-    held = door.locks.read((await _wanted(door, request, arguments, "read")).log.id)
+    held = door.locks.read(await _locked(door, request, arguments, "read"))
     return {} if held is None else {"lock-ref": held.ref, "lock-ticks": held.ticks}
 
 
@@ -133,13 +133,13 @@ async def _lock_refresh(door: Door, request: Request, arguments: Arguments) -> d
 
 
 async def _lock_grab(door: Door, request: Request, arguments: Arguments) -> dict[str, Any]:
-    source = await _wanted(door, request, arguments, "append")
-    return {"lock-ref": door.locks.grab(source.log.id, str(arguments.get("lock-ref")))}
+    id = await _locked(door, request, arguments, "append")
+    return {"lock-ref": door.locks.grab(id, str(arguments.get("lock-ref")))}
 
 
 async def _unlock(door: Door, request: Request, arguments: Arguments) -> dict[str, Any]:
-    source = await _wanted(door, request, arguments, "append")
-    door.locks.unlock(source.log.id, str(arguments.get("lock-ref")))
+    id = await _locked(door, request, arguments, "append")
+    door.locks.unlock(id, str(arguments.get("lock-ref")))
     return {}
 
 
@@ -163,6 +163,13 @@ async def _wanted(
     if source is None:
         raise Refusal(unknown, f"there is no log with the id {id}")
     return source
+
+
+async def _locked(door: Door, request: Request, arguments: Arguments, right: Right) -> str:
+    """The id of a log that may be locked. One that is gone is not, and who lets go of its lock need not know."""
+    id = parse_id(_argument(arguments, "datasource"))
+    await door.check(request, right, await door.run(lambda: door.sources.with_id(id)))
+    return id
 
 
 async def _copied(door: Door, request: Request, arguments: Arguments) -> tuple[Source, str]:

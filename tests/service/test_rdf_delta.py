@@ -223,7 +223,8 @@ def test_patch_that_is_not_there_is_not_found(delta, path):
 
 
 def test_log_that_is_not_there_is_not_found(delta):
-    assert delta.client.get(f"{BASE}/no-such-log/1").status_code == 404
+    for path in ("no-such-log/1", "no-such-log", "no-such-log/", "no-such-log/1/2", "$", "$/nothing", "$/ping/"):
+        assert delta.client.get(f"{BASE}/{path}").status_code == 404, path
     assert delta.append("no-such-log", patch(new_id())).status_code == 404
     assert delta.append(str(uuid.UUID(int=7)), patch(new_id())).status_code == 404
 
@@ -233,6 +234,12 @@ def test_other_methods_are_not_allowed(delta, method):
     name, _ = delta.create()
 
     assert delta.client.request(method, f"{BASE}/{name}").status_code == 405
+
+
+def test_call_is_posted(delta):
+    answer = delta.client.get(f"{BASE}/$/rpc")
+
+    assert (answer.status_code, answer.headers["Allow"]) == (405, "POST, OPTIONS")
 
 
 def test_paths_that_say_nothing_are_refused(delta):
@@ -476,6 +483,7 @@ def test_initial_data_is_the_newest_snapshot(delta):
     delta.client.post(f"/logs/{name}/snapshots?wait=60").raise_for_status()
 
     assert delta.client.get(f"{BASE}/init-data?datasource={new_id()}").status_code == 404
+    assert delta.client.get(f"{BASE}/init-data").status_code == 400
     assert delta.client.post(f"{BASE}/init-data?datasource={id}").status_code == 200
     data = delta.client.get(f"{BASE}/init-data?datasource={id}")
 
@@ -518,6 +526,14 @@ def test_lock_is_grabbed_from_its_holder_by_ref(delta):
     assert delta.asked("lock-read", datasource=id)["lock-ref"] == taken
     delta.asked("unlock", datasource=id, **{"lock-ref": taken})
     assert delta.asked("lock-grab", datasource=id, **{"lock-ref": taken}) == {"lock-ref": None}
+
+
+def test_lock_of_a_log_that_is_gone_is_let_go_of(delta):
+    gone = {"datasource": new_id(), "lock-ref": new_id()}
+
+    assert delta.asked("unlock", **gone) == {}
+    assert delta.asked("lock-read", **gone) == {}
+    assert delta.asked("lock-grab", **gone) == {"lock-ref": None}
 
 
 def test_lock_binds_nobody(delta):

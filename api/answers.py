@@ -129,21 +129,28 @@ def answer_patches(
     *,
     compressible: bool = True,
     run: Run | None = None,
+    outflow: Outflow | None = None,
 ) -> Response:
-    """Answer with patches in a form of them; `run` reads the rest of them, where that may take long."""
+    """Answer with patches in a form of them; `run` reads the rest of them, where that may take long.
+
+    With an `outflow` it is that which makes the form.
+    """
     coding = coding_of_answer(request) if compressible else None
     if coding is not None:
         headers = {**headers, "Content-Encoding": coding}
-    if form is PATCH_TEXT:
-        outflow = as_text(punctuated=not outgoing.is_alone)
-    else:
-        outflow = as_stored() if outgoing.stream is None else as_stream_of(*outgoing.stream)
+    outflow = outflow or _outflow(outgoing, form)
     compressor = Compressor(coding)
     if _size_of(outgoing.first) < _INLINE_BYTES:  # it is all there is, and a stream takes longer to begin than to send
         data = compressor.compress(outflow.encode(outgoing.first) + outflow.finish()) + compressor.finish()
         return Response(data, media_type=form.media_type, headers=dict(headers))
     content = sent(run or service.run, outgoing.first, outgoing.rest, outflow, compressor)
     return Streamed(content, form.media_type, headers)
+
+
+def _outflow(outgoing: Outgoing, form: Representation) -> Outflow:
+    if form is PATCH_TEXT:
+        return as_text(punctuated=not outgoing.is_alone)
+    return as_stored() if outgoing.stream is None else as_stream_of(*outgoing.stream)
 
 
 def _size_of(pieces: Sequence[Piece]) -> int:

@@ -18,6 +18,7 @@ from api.rdf_delta.documents import BAD_REQUEST, log_document
 from api.rdf_delta.door import Door, door_of
 from api.rdf_delta.port import PREFIX, asked_path
 from api.rdf_delta.rpc import answer_call, ping
+from api.rdf_delta.text import DeltaText
 from api.routes.append import take_upload
 from api.routes.snapshots import read_snapshot
 from api.routes.system import metrics
@@ -92,7 +93,7 @@ async def _fetch(door: Door, request: Request, source: str, wanted: str | int) -
     if logged is None or outgoing is None:
         raise Refusal(NO_PATCH, f"the log {name!r} has no patch {wanted}; its head is {described.head.version}")
     headers = {"ETag": tag(f"{logged.record.id}-text"), "Patchlog-Version": str(logged.record.version)}
-    return answer_patches(door.service, request, outgoing, PATCH_TEXT, headers)
+    return answer_patches(door.service, request, outgoing, PATCH_TEXT, headers, outflow=DeltaText())
 
 
 def _version_of(log: PatchLog, described: LogDescription, wanted: str | int) -> int | None:

@@ -26,9 +26,9 @@ from patchlog.log.contract import PatchFormat
 from patchlog.log.documents import appended_document
 from patchlog.log.records import ANY_HEAD, Appended, ExpectedHead
 
-__all__ = ["SmallAppends"]
+__all__ = ["MOST_BYTES", "SmallAppends"]
 
-_MOST_BYTES: Final = 16 << 10
+MOST_BYTES: Final = 16 << 10
 """The event loop is held up by a body for about a millisecond at most."""
 
 _PATH: Final = re.compile(r"/logs/([A-Za-z0-9_][A-Za-z0-9_.-]{0,99})/patches")
@@ -130,7 +130,7 @@ def _plain(scope: Scope) -> _Plain | None:
             authorization = value.decode("latin-1")
         elif name in _OUT_OF_THE_ORDINARY:
             return None
-    if format is None or not length.isdigit() or int(length) > _MOST_BYTES:
+    if format is None or not length.isdigit() or int(length) > MOST_BYTES:
         return None
     return _Plain(found[1], format, has_precondition, authorization)
 

@@ -11,6 +11,7 @@ from starlette.routing import Route
 
 from api.access import check_right
 from api.answers import Outgoing, answer_patches
+from api.bodies import batches_of
 from api.conditions import tag
 from api.errors import NO_PATCH, Refusal
 from api.negotiation import JELLY_PATCHES, PATCH_TEXT, coding_of_body
@@ -23,9 +24,11 @@ from api.routes.append import take_upload
 from api.routes.snapshots import read_snapshot
 from api.routes.system import metrics
 from api.section import Section
+from api.service import Service
+from api.small_appends import MOST_BYTES
 from patchlog.errors import HeadMismatch, LogNotFound
 from patchlog.log.contract import PatchFormat, PatchLog, StagingPatchLog, Upload
-from patchlog.log.records import ANY_HEAD, Appended, LogDescription, LoggedPatch
+from patchlog.log.records import ANY_HEAD, Appended, ExpectedHead, LogDescription, LoggedPatch
 
 __all__ = ["ROUTES"]
 
@@ -51,6 +54,7 @@ async def _too_long(request: Request) -> Response:
 
 async def _source(request: Request) -> Response:
     door = door_of(request)
+    await door.service.access.key_of(request)  # who has none is not told which logs there are
     source, patch = request.path_params["source"], request.path_params.get("patch", "")
     asked = (patch, request.query_params.get("patch", ""), request.query_params.get("version", ""))
     wanted = next((found for text in asked if (found := _patch_of(text.removeprefix(_VERSION))) is not None), None)
@@ -108,7 +112,9 @@ async def _append(door: Door, request: Request, name: str) -> Response:
     format: PatchFormat = "jelly-patch" if media_type in JELLY_PATCHES.media_types else "rdf-patch"
     service = door.service
     try:
-        appended = await take_upload(service, request, name, format, coding_of_body(request), _place)
+        appended = await _taken_at_once(service, request, name, format)
+        if appended is None:
+            appended = await take_upload(service, request, name, format, coding_of_body(request), _place)
     except HeadMismatch as error:
         now = await door.run(lambda: door.sources.named(name))
         if now is None:
@@ -119,13 +125,33 @@ async def _append(door: Door, request: Request, name: str) -> Response:
     return _json({"version": appended.version, "location": location}, headers={"Location": location})
 
 
+async def _taken_at_once(service: Service, request: Request, name: str, format: PatchFormat) -> Appended | None:
+    """Take a small body as the native API does, without a thread of its own; None where it may be a large one."""
+    length = request.headers.get("content-length", "")
+    if not length.isdigit() or int(length) > MOST_BYTES or coding_of_body(request) is not None:
+        return None
+    upload = service.log(name).stage_at_once(format)
+    if upload is None:
+        return None
+    chunks, _ = await anext(batches_of(request, service.settings))
+    body = b"".join(chunks)
+    upload.write(body)
+    expected = _expected_head(upload)
+    service.metrics.received_bytes.inc(len(body))
+    return await service.rounds.append(upload, expected)
+
+
 def _place(log: StagingPatchLog, upload: Upload) -> Appended:
-    """A patch says its id, and which patch it follows; without `prev` it is the first."""
     del log
+    return upload.append(_expected_head(upload))
+
+
+def _expected_head(upload: Upload) -> ExpectedHead:
+    """A patch says its id, and which patch it follows; without `prev` it is the first. Raises Refusal."""
     patches = upload.finish()
     if not patches or any(patch.id is None for patch in patches):
         raise Refusal(BAD_REQUEST, "the patch has no id: begin it with H id <uuid:…> .")
-    return upload.append(None if patches[0].prev is None else ANY_HEAD)
+    return None if patches[0].prev is None else ANY_HEAD
 
 
 async def _initial_data(request: Request) -> Response:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from functools import partial
@@ -18,6 +19,7 @@ from api.rdf_delta.door import NOT_FOUND, Door
 __all__ = ["answer_call"]
 
 Arguments: TypeAlias = Mapping[str, Any]
+_NO_TEXT: Final = re.compile("[\0\ud800-\udfff]")
 _Operation: TypeAlias = Callable[[Door, Request, Arguments], Awaitable[dict[str, Any]]]
 
 
@@ -194,6 +196,9 @@ def _text(arguments: Arguments, name: str) -> str:
     value = _argument(arguments, name)
     if not isinstance(value, str):
         raise Refusal(BAD_REQUEST, f"the argument {name!r} is a string, and not {value!r}")
+    # JSON can write halves of characters, which have no bytes, and PostgreSQL keeps no NUL.
+    if _NO_TEXT.search(value):
+        raise Refusal(BAD_REQUEST, f"the argument {name!r} holds what is no character of a text: {value[:100]!r}")
     return value
 
 

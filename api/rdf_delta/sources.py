@@ -10,20 +10,27 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Final
 
-from sqlalchemy import insert, select
+from sqlalchemy import bindparam, insert, select
 
 from api.errors import Refusal
 from api.rdf_delta.documents import BAD_REQUEST, Source
 from api.tails import LocalLogStore
 from patchlog.errors import LogAlreadyExists, LogNotFound, UsageError
 from patchlog.log.database import Database
-from patchlog.log.records import LogDescription, check_log_name
+from patchlog.log.driver import DriverStatement
+from patchlog.log.records import NAME, LogDescription, check_log_name
+from patchlog.log.rows import AnyRow, description_of
 from patchlog.log.tables import LOG, RDF_DELTA_SOURCE
 
 __all__ = ["Sources"]
 
 _PAGE: Final = 1000
 _LENGTH_OF_IDS: Final = 36
+
+_SOURCE_BY_NAME: Final = DriverStatement(
+    select(LOG, RDF_DELTA_SOURCE.c.uri).outerjoin_from(LOG, RDF_DELTA_SOURCE).where(LOG.c.name == bindparam("wanted"))
+)
+"""A client asks for this before each append, and each time that it looks for new patches."""
 
 
 class Sources:
@@ -57,13 +64,20 @@ class Sources:
 
     def named(self, name: str) -> Source | None:
         """The data source of that name."""
-        log = self._log_named(name)
-        return None if log is None else Source(log, self._uri(name))
+        if self._database is None:
+            log = self._log_named(name)
+            return None if log is None else Source(log, self._uris.get(name) or _usual_uri(name))
+        if not NAME.fullmatch(name):
+            return None
+        with self._database.reading() as connection:
+            rows: list[AnyRow] = _SOURCE_BY_NAME.rows(connection, {"wanted": name})
+        return Source(description_of(rows[0]), rows[0].uri or _usual_uri(name)) if rows else None
 
     def with_id(self, id: str) -> Source | None:
         """The data source with that id."""
-        known = self._known(id)
-        return self._looked_for(id) if known is None else Source(known, self._uri(known.name))
+        name = self._names.get(id)
+        known = None if name is None else self.named(name)
+        return known if known is not None and known.log.id == id else self._looked_for(id)
 
     def with_uri(self, uri: str) -> Source | None:
         """The data source with that URI; of several, the newest."""
@@ -133,13 +147,6 @@ class Sources:
         columns = select(LOG.c.name, RDF_DELTA_SOURCE.c.uri).join_from(RDF_DELTA_SOURCE, LOG)
         with self._database.reading() as connection:
             return {row.name: row.uri for row in connection.execute(columns)}
-
-    def _uri(self, name: str) -> str:
-        if self._database is None:
-            return self._uris.get(name) or _usual_uri(name)
-        column = select(RDF_DELTA_SOURCE.c.uri).join_from(RDF_DELTA_SOURCE, LOG).where(LOG.c.name == name)
-        with self._database.reading() as connection:
-            return connection.execute(column).scalar() or _usual_uri(name)
 
     def _keep_uri(self, log: LogDescription, uri: str) -> None:
         if self._database is None:

@@ -1,6 +1,7 @@
 """RDF Delta's API, as its clients use it."""
 
 import gzip
+import json
 import re
 import time
 import uuid
@@ -131,6 +132,15 @@ def test_call_may_have_more_fields_and_first_argument_counts(delta):
 @pytest.mark.parametrize("argument", [{}, {"name": 1}, {"name": "a b"}, {"name": "x" * 101}, {"name": "../x"}])
 def test_name_that_cannot_be_is_refused(delta, argument):
     assert delta.call("create_datasource", **argument).status_code == 400
+
+
+@pytest.mark.parametrize("uri", ["delta:\ud800", "delta:\0"])
+def test_uri_that_is_no_text_is_refused_and_leaves_nothing(delta, uri):
+    name = f"no-text-{new_id()}"
+    call = {"opid": "", "operation": "create_datasource", "arg": {"name": name, "uri": uri}}
+
+    assert delta.client.post(f"{BASE}/$/rpc", content=json.dumps(call)).status_code == 400
+    assert delta.asked("describe_datasource", name=name) == {}
 
 
 def test_name_that_is_taken_is_refused(delta):

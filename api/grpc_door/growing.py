@@ -14,7 +14,7 @@ from patchlog.codec.framing import FrameSplitter
 from patchlog.codec.options import Limits, LogicalType, PhysicalType, RdfOptions
 from patchlog.effect import effect
 from patchlog.engine import PatchDecoder, RdfDecoder, RdfEncoder
-from patchlog.errors import UsageError
+from patchlog.errors import InvalidTerm, UnsupportedOption, UsageError
 from patchlog.log.contract import PatchLog
 from patchlog.model import DEFAULT_GRAPH, Quad, Statement, Term, as_quad
 
@@ -22,6 +22,8 @@ __all__ = ["Deleted", "GrowingStream", "dataset_version", "split_frames"]
 
 _ROWS: Final = 1024
 _JOINED_BYTES: Final = 512 << 10
+_NARROWING: Final = ("rdf_star", "generalized_statements", "max_datatype_table_size")
+"""Options that a stream may have without, and then cannot say all statements."""
 _STORED_LIMITS: Final = Limits(max_frame_bytes=1 << 30, max_decoded_frame_bytes=1 << 40)
 
 
@@ -103,10 +105,17 @@ class GrowingStream:
             self._encoder.namespace(name, iri)
 
     def _state(self, quads: Iterable[Quad]) -> None:
-        if self._options.physical_type is PhysicalType.TRIPLES:
-            self._encoder.statements(map(_triple, quads))
-        else:
-            self._encoder.statements(quads)
+        try:
+            if self._options.physical_type is PhysicalType.TRIPLES:
+                self._encoder.statements(map(_triple, quads))
+            else:
+                self._encoder.statements(quads)
+        except (InvalidTerm, UnsupportedOption) as error:
+            narrow = [name for name in _NARROWING if not getattr(self._options, name)]
+            if not narrow:
+                raise
+            had = ", ".join(f"{name} {str(getattr(self._options, name)).lower()}" for name in narrow)
+            raise UnsupportedOption(f"{error.reason}, and this one has {had}: ask for another") from error
 
     def _taken(self) -> list[bytes]:
         return list(split_frames(self._encoder.take()))

@@ -16,7 +16,8 @@ from api.grpc_door.calls import Context, check_complete, feed, refuse
 from api.service import Service
 from patchlog.codec.fields import varint
 from patchlog.engine import Converter, RdfDecoder
-from patchlog.log.contract import Upload
+from patchlog.errors import InvalidTerm, UnsupportedOption
+from patchlog.log.contract import PatchLog, Upload
 from patchlog.log.records import Appended, check_log_name
 from patchlog.log.upload import DEFAULT_LIMITS
 
@@ -62,7 +63,7 @@ async def published(service: Service, publication: Publication, context: Context
     """Append a publication, and return when it is durable."""
     log = service.log(publication.log)
     upload = await service.run(lambda: log.stage("rdf-patch"))
-    taking = _Taking(upload, is_grouped=publication.is_grouped)
+    taking = _Taking(log, upload, is_grouped=publication.is_grouped)
     try:
         await service.run(lambda: taking.take([publication.first]))
         await feed(service, publication.rest, taking.take)
@@ -76,8 +77,10 @@ async def published(service: Service, publication: Publication, context: Context
 class _Taking:
     """Frames into an upload."""
 
-    def __init__(self, upload: Upload, *, is_grouped: bool) -> None:
+    def __init__(self, log: PatchLog, upload: Upload, *, is_grouped: bool) -> None:
+        self._log = log
         self._upload = upload
+        self._frames = 0
         self._is_grouped = is_grouped
         self._converter = Converter(
             "jelly", "rdf-patch", limits=DEFAULT_LIMITS, delimited=True, namespace_declarations=True
@@ -89,7 +92,11 @@ class _Taking:
         """Take frames of the stream."""
         for frame in frames:
             rows = self._converter.feed(_delimited(frame))
-            self._upload.write(_BEGIN + rows + _END if self._is_grouped else rows)
+            try:
+                self._upload.write(_BEGIN + rows + _END if self._is_grouped else rows)
+            except InvalidTerm as error:
+                raise self._not_for_the_log(error) from error
+            self._frames += 1
 
     def append(self) -> Appended:
         """The stream has ended."""
@@ -97,6 +104,13 @@ class _Taking:
         if not self._is_grouped:
             self._upload.write(rows + _END)
         return self._upload.append()
+
+    def _not_for_the_log(self, error: InvalidTerm) -> UnsupportedOption:
+        """The stream declares what it holds, but the log does not. The error is about text that nobody has sent."""
+        options = self._log.describe().options
+        lacking = [name for name in ("rdf_star", "generalized_statements") if not getattr(options, name)]
+        why = f", and the log was created without {' and '.join(lacking)}" if lacking else ""
+        return UnsupportedOption(error.reason + why, frame=self._frames)
 
 
 def _delimited(frame: bytes) -> bytes:

@@ -9,7 +9,7 @@
 
 What a message leaves out is 0 on the wire. A message without any option has no wishes. In one with options a version of
 0, and a name table of 0, are no wish either, as no stream has them; a prefix or datatype table of 0 is a table that the
-stream must not use, unless the name table is 0 too.
+stream must not use, unless the name table is 0 too. Without a physical type it is one that the logical type goes with.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def stream_options(requested: Any, log: LogOptions) -> RdfOptions:
             rdf_star=log.rdf_star,
             version=_NEWEST,
         )
-    physical = _known(PhysicalType, "physical_type", requested.physical_type) or PhysicalType.QUADS
     logical = _known(LogicalType, "logical_type", requested.logical_type)
+    physical = _known(PhysicalType, "physical_type", requested.physical_type) or _physical_type_for(logical)
     has_tables = requested.max_name_table_size > 0
     if has_tables and requested.max_name_table_size < _LEAST_NAMES:
         raise UnsupportedOption(
@@ -49,8 +49,8 @@ def stream_options(requested: Any, log: LogOptions) -> RdfOptions:
         generalized_statements=requested.generalized_statements and log.generalized_statements,
         rdf_star=requested.rdf_star and log.rdf_star,
         max_name_table_size=min(requested.max_name_table_size, BIG.names) if has_tables else BIG.names,
-        max_prefix_table_size=min(requested.max_prefix_table_size, BIG.prefixes) if has_tables else BIG.prefixes,
-        max_datatype_table_size=min(requested.max_datatype_table_size, BIG.datatypes) if has_tables else BIG.datatypes,
+        max_prefix_table_size=_size(requested.max_prefix_table_size, BIG.prefixes, is_wish=has_tables),
+        max_datatype_table_size=_size(requested.max_datatype_table_size, BIG.datatypes, is_wish=has_tables),
         version=min(requested.version or _NEWEST, _NEWEST),
     )
     try:
@@ -58,6 +58,16 @@ def stream_options(requested: Any, log: LogOptions) -> RdfOptions:
     except UnsupportedOption as error:
         raise UnsupportedOption(f"logical_type: {error}") from error
     return options
+
+
+def _size(wanted: int, most: int, *, is_wish: bool) -> int:
+    """The size of a table, of which none at all may be a wish."""
+    return min(wanted, most) if wanted or is_wish else most
+
+
+def _physical_type_for(logical: LogicalType) -> PhysicalType:
+    is_of_triples = logical.base in (LogicalType.FLAT_TRIPLES, LogicalType.GRAPHS)
+    return PhysicalType.TRIPLES if is_of_triples else PhysicalType.QUADS
 
 
 def _known(kind: Any, name: str, number: int) -> Any:

@@ -8,6 +8,7 @@ import sys
 import tempfile
 import threading
 import time
+import uuid
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -201,7 +202,14 @@ def test_named_graphs_do_not_go_with_triples(channel, log, push):
             {"max_name_table_size": 1 << 30, "max_prefix_table_size": 1 << 30, "max_datatype_table_size": 1 << 30},
             {"max_name_table_size": 4000, "max_prefix_table_size": 150, "max_datatype_table_size": 32},
         ),
+        (
+            {"max_prefix_table_size": 1, "max_datatype_table_size": 2},
+            {"max_name_table_size": 4000, "max_prefix_table_size": 1, "max_datatype_table_size": 2},
+        ),
+        ({"max_datatype_table_size": 1}, {"max_prefix_table_size": 150, "max_datatype_table_size": 1}),
         ({"version": 99}, {"version": 2}),
+        ({"logical_type": 1}, {"physical_type": TRIPLES, "logical_type": 1}),
+        ({"logical_type": 4}, {"physical_type": QUADS, "logical_type": 4}),
         ({"physical_type": QUADS, "logical_type": 2}, {"logical_type": 2}),
         ({"physical_type": QUADS, "logical_type": 114}, {"logical_type": 114}),
         ({"physical_type": TRIPLES, "logical_type": 1}, {"logical_type": 1}),
@@ -230,6 +238,23 @@ def test_options_that_cannot_be_are_named(channel, log, requested, name):
 
     assert code == grpc.StatusCode.INVALID_ARGUMENT
     assert name in details
+
+
+@pytest.mark.parametrize(
+    ("statement", "requested", "name"),
+    [
+        (f"A {S} {P} <<( {S} {P} 1 )>> .", {"physical_type": QUADS}, "rdf_star false"),
+        (f'A "s" {P} "o" .', {"physical_type": QUADS, "rdf_star": True}, "generalized_statements false"),
+        (f"A {S} {P} 1 .", {"max_name_table_size": 8}, "max_datatype_table_size 0"),
+    ],
+)
+@pytest.mark.parametrize("at", ["", "@1"])
+def test_option_that_a_statement_wants_is_named(channel, log, push, statement, requested, name, at):
+    push(f"TX .\n{statement}\nTC .\n")
+
+    code, details = refusal(lambda: list(subscribe(channel, f"{log}{at}", **requested)))
+
+    assert (code, name in details) == (grpc.StatusCode.INVALID_ARGUMENT, True), details
 
 
 @pytest.mark.parametrize("method", [f"{RDF}/SubscribeRdf", f"{PATCHES}/SubscribePatches"])
@@ -319,6 +344,19 @@ def test_publisher_with_options_that_cannot_be_is_told_which(channel, log, optio
     code, details = refusal(lambda: publish(channel, [frame.SerializeToString()], (("topic", log),)))
 
     assert (code, word in details) == (grpc.StatusCode.INVALID_ARGUMENT, True), details
+
+
+def test_publisher_of_what_the_log_does_not_take_is_told_which_option_and_where(channel, service):
+    name = f"plain-{uuid.uuid4()}"
+    service.client.put(f"/logs/{name}", json={"rdf_star": False}).raise_for_status()
+    frames = frames_of([['"1"'], [f'<<( {S} {P} "2" )>>']], rdf_star=True)
+
+    code, details = refusal(lambda: publish(channel, frames, (("topic", name),)))
+
+    assert code == grpc.StatusCode.INVALID_ARGUMENT
+    assert details.startswith("frame 1: ")
+    assert "rdf_star" in details
+    assert service.client.get(f"/logs/{name}").json()["head"]["version"] == 0
 
 
 def test_stream_that_breaks_leaves_nothing(channel, service, log):

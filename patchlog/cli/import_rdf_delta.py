@@ -34,9 +34,10 @@ def import_rdf_delta(session: Session, *, origin: str, wanted: Wanted, names: Se
             raise UsageError(
                 f"{origin} has no log {unknown[0]!r}; it has {', '.join(log.name for log in logs) or 'none'}"
             )
-        for log in logs:
-            if names and log.name not in names:
-                continue
+        chosen = [log for log in logs if not names or log.name in names]
+        for log in chosen:
+            opened.check(log)
+        for log in chosen:
             taken, version = take_over(opened, log, store, log.name)
             found = store.log(log.name).verify()
             if not found.is_sound:

@@ -37,6 +37,9 @@ class Origin(Protocol):
     def logs(self) -> list[DeltaLog]:
         """All logs, by name."""
 
+    def check(self, log: DeltaLog) -> None:
+        """Raise UsageError where a log cannot be taken over from here."""
+
     def patch(self, log: DeltaLog, version: int) -> Iterator[bytes]:
         """The RDF Patch text of a version."""
 
@@ -70,6 +73,9 @@ class DeltaServer:
         except (httpx.HTTPStatusError, ValueError, KeyError, TypeError) as error:
             raise UsageError(f"{self._url} does not answer as an RDF Delta server does: {error}") from error
 
+    def check(self, log: DeltaLog) -> None:
+        """Whatever a server tells of it can serve."""
+
     def patch(self, log: DeltaLog, version: int) -> Iterator[bytes]:
         """Fetch a patch. RDF Delta keeps a patch on its heap, so this does not ask for two at a time."""
         url = f"{self._url}/{log.id}/{version}"
@@ -91,19 +97,31 @@ class DeltaFolder:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._of_logs: dict[str, _LogFolder] = {}
         if not folder.is_dir():
             raise UsageError(f"{folder} is no folder, and no URL of a server")
 
     def logs(self) -> list[DeltaLog]:
         """Read the configurations of all logs, and the names of their files."""
-        found = [self._log(configuration) for configuration in sorted(self._folder.glob(f"*/{_CONFIGURATION}"))]
+        found = [self._log(configuration) for configuration in self._folder.glob(f"*/{_CONFIGURATION}")]
         if not found:
             raise UsageError(f"{self._folder} holds no logs: there is no folder in it with a file {_CONFIGURATION}")
-        return found
+        return sorted(found, key=lambda log: log.name)
+
+    def check(self, log: DeltaLog) -> None:
+        """A log is in files, one a version, without gaps."""
+        of_log = self._of_logs[log.name]
+        if of_log.kind != "file":
+            raise UsageError(
+                f"{of_log.path} is a store of type {of_log.kind!r}, which only RDF Delta itself can read: start its "
+                "server on it, and import from the server's URL"
+            )
+        if missing := sorted(set(range(log.first_version, log.last_version)) - set(of_log.versions())):
+            raise UsageError(f"{of_log.path}: version {missing[0]} is missing between the files that are there")
 
     def patch(self, log: DeltaLog, version: int) -> Iterator[bytes]:
         """Read a patch."""
-        with self._path(log, version).open("rb") as file:
+        with (self._of_logs[log.name].path / f"patch-{version:04d}").open("rb") as file:
             while chunk := file.read(1 << 18):
                 yield chunk
 
@@ -116,21 +134,25 @@ class DeltaFolder:
             name, id, kind = document["name"], document["id"].removeprefix("id:"), document.get("log_type", "file")
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise UsageError(f"{configuration} is not the configuration of a log: {error}") from error
-        if kind != "file":
-            raise UsageError(
-                f"{configuration.parent} is a store of type {kind!r}, which only RDF Delta itself can read: start its "
-                "server on it, and import from the server's URL"
-            )
-        versions = sorted(
-            int(found[1]) for path in configuration.parent.iterdir() if (found := _PATCH_FILE.fullmatch(path.name))
-        )
-        if versions and versions != list(range(versions[0], versions[-1] + 1)):
-            missing = next(version for version in range(versions[0], versions[-1]) if version not in set(versions))
-            raise UsageError(f"{configuration.parent}: version {missing} is missing between the files that are there")
-        return DeltaLog(name, id, versions[0] if versions else 0, versions[-1] if versions else 0)
+        if not all(isinstance(value, str) for value in (name, id, kind)):
+            raise UsageError(f"{configuration} is not the configuration of a log: it has what is no text")
+        if name in self._of_logs:
+            raise UsageError(f"{configuration.parent} and {self._of_logs[name].path} are both the log {name!r}")
+        self._of_logs[name] = of_log = _LogFolder(configuration.parent, kind)
+        versions = of_log.versions()
+        return DeltaLog(name, id, min(versions, default=0), max(versions, default=0))
 
-    def _path(self, log: DeltaLog, version: int) -> Path:
-        return self._folder / log.name / f"patch-{version:04d}"
+
+@dataclass(frozen=True, slots=True)
+class _LogFolder:
+    """The files of a log, and how RDF Delta keeps them."""
+
+    path: Path
+    kind: str
+
+    def versions(self) -> list[int]:
+        """Those that have a file."""
+        return [int(found[1]) for path in self.path.iterdir() if (found := _PATCH_FILE.fullmatch(path.name))]
 
 
 def _log_of(document: dict[str, Any]) -> DeltaLog:

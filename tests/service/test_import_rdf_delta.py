@@ -76,6 +76,22 @@ def test_import_goes_on_where_it_was(run, tmp_path):
     assert told(run, "import-rdf-delta", store).startswith("people: 0 patches taken over, at version 4")
 
 
+def test_log_is_found_in_whatever_folder_it_is(run, tmp_path):
+    store = file_store(tmp_path / "store", PATCHES)
+    (store / "people").rename(store / "elsewhere")
+
+    assert told(run, "import-rdf-delta", store).startswith("people: 4 patches taken over")
+
+
+def test_what_cannot_be_taken_over_does_not_keep_back_a_log_that_is_named(run, tmp_path):
+    store = file_store(tmp_path / "store", PATCHES)
+    file_store(store, [], name="in-rocksdb", log_type="rdb")
+    refused = run("import-rdf-delta", store, "--database", "sqlite:///taken.db")
+
+    assert (refused.returncode, "'rdb'" in refused.stderr, refused.stdout) == (1, True, "")
+    assert told(run, "import-rdf-delta", store, "--log", "people").startswith("people: 4 patches taken over")
+
+
 def test_running_server_is_taken_over(run, service):
     name = f"theirs-{uuid.uuid4().hex}"
     call = {"opid": "", "operation": "create_datasource", "arg": {"name": name, "uri": f"delta:{name}"}}

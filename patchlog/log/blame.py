@@ -1,8 +1,8 @@
-"""Who changed what: by which patch each quad came that is there."""
+"""Who changed what: by which patch each quad came that is there, and what has come and gone."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from patchlog.codec.patch_ids import PatchId
@@ -15,12 +15,12 @@ from patchlog.log.records import Snapshot
 from patchlog.model import DEFAULT_GRAPH, Add, Delete, Operation, Quad, Term
 from patchlog.text.terms import iri_term, parse_term
 
-__all__ = ["LastChange", "blame", "term_of"]
+__all__ = ["LastChange", "SubjectChange", "blame", "subject_changes", "term_of"]
 
 
 @dataclass(frozen=True, slots=True)
 class LastChange:
-    """A quad that is there, and the patch that put it there."""
+    """A quad that is there, and the patch that put it there; or one that went, and the patch that took it away."""
 
     quad: Quad
     version: int
@@ -43,11 +43,35 @@ class LastChange:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class SubjectChange:
+    """One quad of a subject came or went."""
+
+    is_added: bool
+    change: LastChange
+
+
 def blame(log: PatchLog, subject: Term, predicate: Term | None = None, graph: Term | None = None) -> list[LastChange]:
     """Say of each quad of a subject that is there which patch put it there, as the last.
 
     Adding what was there already is no change. All patches that are kept are read, and the snapshot that stands for
     those that are not; what is held is the quads of the subject. Raises PositionGone where there is no such snapshot.
+    """
+    last: dict[Quad, LastChange] = {}
+    for one in subject_changes(log, subject, predicate, graph):
+        if one.is_added:
+            last[one.change.quad] = one.change
+        else:
+            del last[one.change.quad]
+    return sorted(last.values(), key=lambda change: (change.version, change.quad))
+
+
+def subject_changes(
+    log: PatchLog, subject: Term, predicate: Term | None = None, graph: Term | None = None
+) -> Iterator[SubjectChange]:
+    """Yield what has come and gone of a subject, version by version, and of a version what went first.
+
+    Reads, holds and raises what `blame` does.
     """
 
     def is_wanted(change: Change) -> bool | None:
@@ -62,20 +86,21 @@ def blame(log: PatchLog, subject: Term, predicate: Term | None = None, graph: Te
     def wanted(operations: Iterable[Operation]) -> Effect:
         return effect(operation for _, operation in dealt(operations, is_wanted))
 
-    last: dict[Quad, LastChange] = {}
+    present: set[Quad] = set()
     base = _base(log)
     if base is not None:
-        for quad in wanted(snapshot_operations(log, base)).adds:
-            last[quad] = LastChange(quad, base.version, base.id, base.created, {}, from_snapshot=True)
+        for quad in sorted(wanted(snapshot_operations(log, base)).adds):
+            present.add(quad)
+            yield SubjectChange(True, LastChange(quad, base.version, base.id, base.created, {}, from_snapshot=True))
     for logged in log.read(0 if base is None else base.version):
-        headers: dict[str, Term] = {}
+        record, headers = logged.record, dict[str, Term]()
         change = wanted(operations_of([logged], headers))
-        for quad in change.deletes:
-            last.pop(quad, None)
-        for quad in change.adds - last.keys():
-            record = logged.record
-            last[quad] = LastChange(quad, record.version, record.id, record.time, headers)
-    return sorted(last.values(), key=lambda change: (change.version, change.quad))
+        came, went = change.adds - present, change.deletes & present
+        present -= went
+        present |= came
+        for is_added, quads in ((False, went), (True, came)):
+            for quad in sorted(quads):
+                yield SubjectChange(is_added, LastChange(quad, record.version, record.id, record.time, headers))
 
 
 def term_of(text: str) -> Term:

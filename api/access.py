@@ -11,14 +11,19 @@ from fastapi import Depends, Request
 from api.errors import Problem, Refusal
 from api.keys import ApiKey, Right, find_key, key_id_of
 from api.tails import Run
+from patchlog.log.contract import LogStore
 from patchlog.log.database import Database
+from patchlog.log.records import LogDescription
 
-__all__ = ["COOKIE", "Access", "check_right", "may"]
+__all__ = ["COOKIE", "Access", "check_right", "may", "readable_logs"]
 
 COOKIE: Final = "patchlog_key"
 
 _KNOWN_SECONDS: Final = 2.0
 """How long a key that was revoked by another process may still be good here."""
+
+_LISTED: Final = 1000
+"""Logs that are asked of the store at once, of which the key may read some."""
 
 _UNAUTHORIZED: Final = Problem(401, "unauthorized", "The request needs an API key", {"WWW-Authenticate": "Bearer"})
 _FORBIDDEN: Final = Problem(403, "forbidden", "The API key does not allow this")
@@ -97,3 +102,15 @@ def may(right: Right) -> Any:
 
     dependency: Callable[[Request], Awaitable[None]] = check
     return Depends(dependency)
+
+
+def readable_logs(store: LogStore, key: ApiKey | None, after: str, limit: int) -> list[LogDescription]:
+    """The next logs that the key may read, by name."""
+    found: list[LogDescription] = []
+    while len(found) < limit:
+        page = store.list(after=after, limit=_LISTED)
+        found += (log for log in page if key is None or key.allows("read", log.name))
+        if len(page) < _LISTED:
+            break
+        after = page[-1].name
+    return found[:limit]

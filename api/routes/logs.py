@@ -8,10 +8,9 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
 
-from api.access import may
+from api.access import may, readable_logs
 from api.conditions import tag
 from api.documents import LogDocument, LogsDocument, OptionsDocument, TruncationDocument, VerificationDocument
-from api.keys import ApiKey
 from api.service import Service, service_of
 from patchlog.errors import LogAlreadyExists
 from patchlog.log.documents import description_document, verification_document
@@ -36,7 +35,7 @@ async def list_logs(
     """List the logs that the key may read, by name, a page at a time."""
     service = service_of(request)
     key = await service.access.key_of(request)
-    found = await service.run(lambda: _readable(service, key, after, limit + 1))
+    found = await service.run(lambda: readable_logs(service.store, key, after, limit + 1))
     page = found[:limit]
     following = None
     if len(found) > limit:
@@ -129,15 +128,3 @@ def _created(service: Service, name: str, options: OptionsDocument | None) -> tu
                 f"there is a log {name!r} already, with other options; they are fixed when it is created"
             ) from None
         return description, False
-
-
-def _readable(service: Service, key: ApiKey | None, after: str, limit: int) -> list[LogDescription]:
-    """The next logs that the key may read."""
-    found: list[LogDescription] = []
-    while len(found) < limit:
-        page = service.store.list(after=after, limit=_MOST)
-        found += (log for log in page if key is None or key.allows("read", log.name))
-        if len(page) < _MOST:
-            break
-        after = page[-1].name
-    return found[:limit]

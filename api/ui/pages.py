@@ -11,6 +11,8 @@ from fastapi import Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from api.ui.shown import plain
+
 __all__ = ["STATIC", "answered", "page", "wants_json"]
 
 HOME: Final = Path(__file__).parent
@@ -24,6 +26,9 @@ _HEADERS: Final = {
     "Cache-Control": "no-store",
     "Vary": "Accept, HX-Request",
 }
+_MOST_CHARACTERS: Final = 1000
+"""What is shown of a term. Of 1 GB a browser would make nothing."""
+
 _UNITS: Final = ("B", "kB", "MB", "GB", "TB")
 
 
@@ -76,6 +81,10 @@ def _counted(value: int) -> str:
     return f"{value:,}"
 
 
+def _cut(text: str) -> str:
+    return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}…"
+
+
 def _made_environment() -> Environment:
     environment = Environment(
         loader=FileSystemLoader(HOME / "templates"),
@@ -85,6 +94,7 @@ def _made_environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {"size": _size, "age": _age, "duration": _duration, "counted": _counted, "q": _quoted}
+    environment.filters |= {"cut": _cut, "plain": plain}
     return environment
 
 

@@ -43,13 +43,13 @@ async def asset(name: str) -> Response:
 
 @router.get("")
 @router.get("/")
-async def logs(request: Request) -> Response:
-    """All logs."""
+async def logs(request: Request, after: Annotated[str, Query(max_length=100)] = "") -> Response:
+    """All logs, from the one behind `after` on."""
     service = service_of(request)
 
     async def view() -> dict[str, Any]:
         key = await service.access.key_of(request)
-        return await service.run(lambda: logs_view(service.store, key))
+        return await service.run(lambda: logs_view(service.store, key, after))
 
     return await _shown(request, "logs.html", view)
 

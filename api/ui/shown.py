@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final
 
+from patchlog.engine import RdfPatchWriter
 from patchlog.model import (
     DEFAULT_GRAPH,
     Add,
@@ -21,12 +22,14 @@ from patchlog.model import (
     TransactionAbort,
     TransactionStart,
 )
-from patchlog.text.terms import Iri, parse_term
+from patchlog.text.terms import Iri, Literal, parse_term
 
-__all__ = ["Shortener", "rows_of", "shown_rows"]
+__all__ = ["MOST_ROWS", "Shortener", "plain", "prefixes_of", "rows_of", "shown_rows"]
 
 MOST_ROWS: Final = 1000
-"""What a page shows of a patch; the rest is in its download."""
+"""What a page shows of a patch, in operations; the rest is in its download."""
+_MOST_CHARACTERS: Final = 1 << 20
+"""Terms may be long."""
 
 _USUAL: Final = {
     "http://www.w3.org/1999/02/22-rdf-syntax-ns#": "rdf",
@@ -78,16 +81,26 @@ class _Rows:
     rows: list[tuple[str, tuple[Term, Term, Term, Term], bool]] = field(default_factory=list)
     namespaces: list[tuple[str, str, Term | None]] = field(default_factory=list)
     headers: list[tuple[str, Term]] = field(default_factory=list)
+    operations: list[Operation] = field(default_factory=list)
     has_more: bool = False
 
 
 def rows_of(operations: Iterable[Operation]) -> _Rows:
-    """The first rows of some operations. A transaction that ends in an abort is marked."""
+    """The first rows of a patch. A transaction that ends in an abort is marked."""
     seen = _Rows()
-    begun = 0
-    for operation in islice(operations, MOST_ROWS + 1):
-        if len(seen.rows) >= MOST_ROWS:
+    begun = characters = 0
+    for operation in operations:
+        if isinstance(operation, Punctuation):
             break
+        if len(seen.operations) == MOST_ROWS or characters > _MOST_CHARACTERS:
+            seen.has_more = True
+            break
+        seen.operations.append(operation)
+        match operation:
+            case Add(subject, predicate, object, graph) | Delete(subject, predicate, object, graph):
+                characters += len(subject) + len(predicate) + len(object) + len(graph or "")
+            case Header(_, value):
+                characters += len(value)
         match operation:
             case Add(subject, predicate, object, graph):
                 seen.rows.append(("+", (subject, predicate, object, graph or DEFAULT_GRAPH), True))
@@ -103,17 +116,35 @@ def rows_of(operations: Iterable[Operation]) -> _Rows:
                 begun = len(seen.rows)
             case TransactionAbort():
                 seen.rows[begun:] = [(sign, quad, False) for sign, quad, _ in seen.rows[begun:]]
-            case Punctuation():
-                return seen
-    else:
-        return seen
-    seen.has_more = True
     return seen
 
 
-def shown_rows(seen: _Rows) -> dict[str, Any]:
-    """Rows as a page shows them: graph by graph, in the order in which they came."""
-    shortener = Shortener()
+def prefixes_of(operations: Iterable[Operation]) -> dict[str, str]:
+    """IRIs to prefixes: what is declared before the first statement, which is where programs declare them."""
+    found = {}
+    for operation in islice(operations, MOST_ROWS):
+        match operation:
+            case NamespaceAdd(name, iri, _) if isinstance(parsed := parse_term(iri), Iri):
+                found[parsed.value] = name
+            case Add() | Delete():
+                break
+    return found
+
+
+def plain(term: Term) -> str:
+    """What a header says, without the marks of its syntax."""
+    parsed = parse_term(term)
+    match parsed:
+        case Literal():
+            return parsed.lexical
+        case Iri():
+            return parsed.value
+    return term
+
+
+def shown_rows(seen: _Rows, declared: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """Rows as a page shows them: graph by graph, in the order in which they came. `declared` is IRIs to prefixes."""
+    shortener = Shortener(declared)
     for sign, name, iri in seen.namespaces:
         if sign == "+" and iri is not None:
             shortener.declare(name, iri)
@@ -129,4 +160,12 @@ def shown_rows(seen: _Rows) -> dict[str, Any]:
         "namespaces": [{"sign": sign, "name": name, "iri": iri} for sign, name, iri in seen.namespaces],
         "headers": [{"key": key, "value": value} for key, value in seen.headers],
         "has_more": seen.has_more,
+        "text": _text_of(seen.operations),
     }
+
+
+def _text_of(operations: Iterable[Operation]) -> str:
+    writer = RdfPatchWriter()
+    for operation in operations:
+        writer.accept(operation)
+    return writer.finish().decode()

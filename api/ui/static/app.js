@@ -2,6 +2,19 @@
 "use strict";
 
 const MOST_LINES = 2000;
+const MOST_CHARACTERS = 1000;
+
+// Time as ISO 8601 writes it, in the zone of who looks, as fine as the steps between the marks of the axis.
+function written(seconds, step) {
+  const date = new Date(seconds * 1000);
+  const two = (number) => String(number).padStart(2, "0");
+  const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
+  if (step >= 86400) return day;
+  const minute = `${two(date.getHours())}:${two(date.getMinutes())}`;
+  if (step >= 60) return `${day} ${minute}`;
+  const second = `${minute}:${two(date.getSeconds())}`;
+  return step >= 1 ? second : `${second}.${String(date.getMilliseconds()).padStart(3, "0")}`;
+}
 
 function drawChart(place) {
   fetch(place.dataset.url, { headers: { Accept: "application/json" } })
@@ -9,17 +22,32 @@ function drawChart(place) {
     .then((data) => {
       const style = getComputedStyle(document.documentElement);
       const colour = (name) => style.getPropertyValue(name).trim();
-      const axis = { stroke: colour("--quiet"), grid: { stroke: colour("--line"), width: 1 } };
-      const bars = uPlot.paths.bars({ size: [0.6, 40] });
+      const axis = { stroke: colour("--quiet"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false } };
+      const bars = uPlot.paths.bars({ size: [0.6, 40, 2] });
+      // What is deleted goes down, and is counted without a sign.
+      const counted = (number) => (number == null ? "–" : Math.abs(number).toLocaleString("en"));
+      const series = (label, name) => ({
+        label,
+        stroke: colour(name),
+        fill: colour(name),
+        paths: bars,
+        points: { show: false },
+        value: (chart, number) => counted(number),
+      });
+      const wholeSteps = Array.from({ length: 12 }, (_, power) => [1, 2, 5].map((n) => n * 10 ** power)).flat();
       const options = {
         width: place.clientWidth,
         height: 220,
+        padding: [null, 56, null, null],
         scales: { x: { time: true } },
-        axes: [axis, axis],
+        axes: [
+          { ...axis, space: 140, size: 30, values: (chart, marks, index, space, step) => marks.map((mark) => written(mark, step)) },
+          { ...axis, incrs: wholeSteps, size: 64, values: (chart, marks) => marks.map(counted) },
+        ],
         series: [
-          {},
-          { label: "added", stroke: colour("--added"), fill: colour("--added"), paths: bars, points: { show: false } },
-          { label: "deleted", stroke: colour("--deleted"), fill: colour("--deleted"), paths: bars, points: { show: false } },
+          { label: "time", value: (chart, seconds) => (seconds == null ? "–" : written(seconds, 60)) },
+          series("added", "--added"),
+          series("deleted", "--deleted"),
         ],
       };
       const chart = new uPlot(options, [data.seconds, data.adds, data.deletes.map((n) => -n)], place);
@@ -74,7 +102,7 @@ function followLog(place) {
   source.addEventListener("error", () => { state.textContent = "The connection broke; trying again …"; });
   source.addEventListener("patch", (event) => {
     const lines = event.data.split("\n").map((text) => ({
-      text,
+      text: text.length > MOST_CHARACTERS ? `${text.slice(0, MOST_CHARACTERS)}…` : text,
       kind: text.startsWith("A ") ? "added" : text.startsWith("D ") ? "deleted" : "",
     }));
     take([{ text: `Version ${event.lastEventId}`, kind: "head" }, ...lines]);

@@ -111,6 +111,7 @@ def _tables(spark: Any, origin: Origin, warehouse: str) -> Iterator[tuple[SparkS
 @common
 def setup(_session: Session, *, repository: str | None) -> None:
     """Fetch Delta's JARs into a folder of patchlog's own, so that no session needs a registry."""
+    jars.check_java()
     found = jars.fetch(repository) if repository else jars.installed()
     click.echo(f"{len(found)} JARs are in {jars.folder()}")
 

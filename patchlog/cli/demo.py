@@ -314,7 +314,10 @@ def _lacking_for_spark() -> str | None:
         return f"{missing} is not installed; pip install 'patchlog[spark]' brings it"
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         return "there is no Java; install a Java 17 (Debian: openjdk-17-jre-headless)"
-    return None
+    # A Java that is too old, and JARs that are neither here nor to be had, are known by the job itself.
+    command = [sys.executable, *_SAFELY, "-m", "spark", "setup"]
+    done = subprocess.run(command, env=_environment(), capture_output=True, text=True, check=False)  # noqa: S603  our own
+    return done.stderr.strip().removeprefix("error: ").rpartition("\n")[2] if done.returncode != 0 else None
 
 
 def _missing(*modules: str) -> str | None:

@@ -15,7 +15,10 @@ from patchlog.client.exchange import Exchange, Pause, Request, Unsent
 from patchlog.client.problems import error_of
 from patchlog.errors import PatchLogError, StorageError, UsageError
 
-__all__ = ["Connection", "client_settings", "timeout_of", "translated"]
+__all__ = ["NEVER_BY_PROXY", "Connection", "client_settings", "timeout_of", "translated"]
+
+NEVER_BY_PROXY: Final[dict[str, Any]] = {"all://localhost": None, "all://127.0.0.1": None, "all://[::1]": None}
+"""Mounts for httpx: whatever HTTP_PROXY says, a proxy would look for these on its own machine."""
 
 Result = TypeVar("Result")
 
@@ -89,6 +92,7 @@ def client_settings(url: str, token: str | None) -> dict[str, Any]:
         "base_url": parsed,
         # Patches are dense already. Whoever has a slow network puts a proxy that compresses before it.
         "headers": {"Accept-Encoding": "identity"} | ({"Authorization": f"Bearer {token}"} if token else {}),
+        "mounts": NEVER_BY_PROXY,
         "limits": httpx.Limits(max_connections=None, max_keepalive_connections=64),
     }
 

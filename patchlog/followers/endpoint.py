@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import httpx
 
+from patchlog.client.connection import NEVER_BY_PROXY
 from patchlog.errors import StorageError, UsageError
 from patchlog.followers.positions import GRAPH, LOADS, PREDICATE
 
@@ -28,7 +29,7 @@ class Endpoint:
     def __init__(self, url: str) -> None:
         self.url: Final = url
         timeout = httpx.Timeout(_ANSWER_SECONDS, connect=_CONNECT_SECONDS)
-        self._client = httpx.Client(timeout=timeout, follow_redirects=True)
+        self._client = httpx.Client(timeout=timeout, follow_redirects=True, mounts=NEVER_BY_PROXY)
 
     def ask(
         self,

@@ -63,3 +63,18 @@ def test_demo_names_a_missing_java_and_the_remedy(command, environment, tmp_path
     text = ended.stdout.decode()
     assert "This is left out: there is no Java; install a Java 17" in text
     assert (ended.returncode, "Yes, all of them." in text) == (0, True)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("pyspark") is None, reason="without pyspark that is what is named")
+def test_demo_names_a_java_that_is_too_old_and_goes_on(command, environment, tmp_path):
+    java = tmp_path / "java"
+    java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.22\" 2024-01-16' >&2\n")
+    java.chmod(0o755)
+    environment["PATH"] = f"{tmp_path}{os.pathsep}{environment['PATH']}"
+    environment.pop("JAVA_HOME", None)
+
+    ended = command("demo")
+
+    text = ended.stdout.decode()
+    assert "This is left out: Spark needs Java 17 or newer, and this is 11" in text
+    assert (ended.returncode, "Yes, all of them." in text) == (0, True)

@@ -241,6 +241,16 @@ def test_reads_one_after_the_other_have_one_connection(proxy, sqlite_log, patche
     assert (blocking, proxy.connections) == (1, 2)
 
 
+def test_service_on_this_machine_is_not_looked_for_by_a_proxy(kind, sqlite_service, sqlite_log, patches, monkeypatch):
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+
+    with closing(kind(sqlite_service.url, sqlite_log.name)) as log:
+        assert log.append(patches.one()).version == 1
+
+
 def test_tail_waits_for_a_service_that_was_killed(kind, start, patches):
     service = start()
     service.client.put("/logs/people")

@@ -34,7 +34,8 @@ __all__ = ["demo"]
 
 _LOG: Final = "people"
 _DATABASE: Final = "patchlog.db"
-_START_SECONDS: Final = 60
+_START_SECONDS: Final = 300
+"""A machine that is busy takes a minute and more. A service that fails ends at once, and is not waited for."""
 
 _MONDAY: Final = """\
 H who "grace" .

@@ -134,6 +134,16 @@ def test_what_is_refused_before_the_app_is_a_problem_too(sqlite_service):
         assert json.loads(body)["status"] == status
 
 
+@pytest.mark.parametrize("length", ["\r\n 5", "5\r\nContent-Length: 5", "5\x0b"])
+def test_body_whose_length_is_written_in_another_way_does_not_hold_up_the_service(sqlite_service, length):
+    received = talk(
+        sqlite_service, head("POST /healthz HTTP/1.1", "Host: here", f"Content-Length: {length}") + b"body." + GET
+    )
+
+    assert statuses(received)[0] in (400, 405)
+    assert sqlite_service.client.get("/healthz", timeout=20).status_code == 200
+
+
 @pytest.mark.parametrize("chunk", [b"zz\r\nTX .\r\n", b"5\r\nTX .\nxx", b"-5\r\nTX .\n\r\n"])
 def test_malformed_chunks_leave_nothing(sqlite_log, chunk):
     received = talk(sqlite_log.service, post(sqlite_log, "Transfer-Encoding: chunked", length=None) + chunk)

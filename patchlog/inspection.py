@@ -14,7 +14,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 __all__ = ["Counts", "Detail", "count_frames", "describe_options", "other_format"]
 
-Detail: TypeAlias = Literal["flat", "node", "term"]
+Detail: TypeAlias = Literal["flat", "node", "term", "all"]
 
 _NUMBER: Final = 0
 _STRING: Final = 2
@@ -52,19 +52,16 @@ class Counts:
         if sizes:
             report |= {f"{name}_size": self.row_bytes[kind] for kind, name in names.items()}
             report["frame_size"] = self.frame_bytes
-        match detail:
-            case "flat":
-                report |= {f"{at}_{node}_count": self.nodes[at, node] for at in _POSITIONS for node in _NODES}
-            case "node":
-                report["node_details"] = {
-                    f"{node}_count": sum(self.nodes[at, node] for at in _POSITIONS) for node in _NODES
-                }
-            case "term":
-                # Terms that are written: a repeated one is not in the stream.
-                written = _NODES[:-1]
-                report["term_details"] = {
-                    f"{at}_count": sum(self.nodes[at, node] for node in written) for at in _POSITIONS
-                }
+        if detail in {"flat", "all"}:
+            report |= {f"{at}_{node}_count": self.nodes[at, node] for at in _POSITIONS for node in _NODES}
+        if detail in {"node", "all"}:
+            report["node_details"] = {
+                f"{node}_count": sum(self.nodes[at, node] for at in _POSITIONS) for node in _NODES
+            }
+        if detail in {"term", "all"}:
+            # Terms that are written: a repeated one is not in the stream.
+            written = _NODES[:-1]
+            report["term_details"] = {f"{at}_count": sum(self.nodes[at, node] for node in written) for at in _POSITIONS}
         return report
 
 

@@ -312,8 +312,8 @@ def inspection(command: Command) -> Any:
     per_frame = click.option("--per-frame", is_flag=True, help="Count each frame on its own, and show its metadata.")
     detail = click.option(
         "--detail",
-        type=click.Choice(["flat", "node", "term"]),
-        help="Count terms too: each kind in each place (flat), by kind (node) or by place (term).",
+        type=click.Choice(["flat", "node", "term", "all"]),
+        help="Count terms too: each kind in each place (flat), by kind (node), by place (term), or in all three ways.",
     )
     sizes = click.option("--size", "sizes", is_flag=True, help="Say how many bytes the rows of each kind take.")
     return per_frame(detail(sizes(command)))

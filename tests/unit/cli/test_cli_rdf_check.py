@@ -43,6 +43,17 @@ def test_inspection_goes_to_a_file(done, files):
     assert frame["frame_size"] > frame["quad_size"] > 0
 
 
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize(("command", "path"), [("rdf", "a.jelly"), ("patch", "a.jellyp")])
+def test_inspection_counts_terms_in_all_ways(done, command, path):
+    done("patch", "to-jelly", "a.nq", "--to", "a.jellyp")
+
+    def counted(detail):
+        return yaml.safe_load(done(command, "inspect", path, "--detail", detail).out)["frames"]
+
+    assert counted("all") == counted("flat") | counted("node") | counted("term")
+
+
 def test_inspection_shows_what_validation_refuses(done, failed, files):
     bad = (files / "a.jelly").read_bytes() + b"\x04\x0a\x02\x12\x00"
 

@@ -70,8 +70,10 @@ def _row(operation: Operation) -> str:
             return "TA"
         case NamespaceAdd(name, iri, graph):
             return f"PA {literal_term(_name(name))} {_written_iri(iri)}{_written_graph(graph)}"
-        case NamespaceDelete(name, _, graph):
-            # Jena takes an IRI there for the graph.
+        case NamespaceDelete(name, iri, graph):
+            # Jena takes an IRI there for the graph: it is checked, and left out.
+            if iri is not None:
+                parse_term(iri)
             return f"PD {literal_term(_name(name))}{_written_graph(graph)}"
         case Punctuation():
             return "Z"

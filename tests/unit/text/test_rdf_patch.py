@@ -378,6 +378,7 @@ Z .
         Header("id", ""),
         NamespaceAdd("ex", "_:a"),
         NamespaceAdd("ex", "http://example.org/"),
+        NamespaceDelete("ex", ""),
     ],
 )
 def test_what_is_not_a_term_is_not_written(codec, operation):

@@ -288,6 +288,14 @@ def test_frames_that_are_not_chosen_are_still_checked(codec):
         convert(codec, "jelly", "nquads", encode_rdf(codec, *FRAMES)[:-1], frames=(0, 0))
 
 
+def test_no_statements_of_the_frames_that_are_taken_are_an_empty_patch(codec):
+    empty = encode_rdf(codec, [], options=TRIPLES)
+
+    assert convert(codec, "jelly", "canonical-patch", empty, frames=(0, 0)) == convert(
+        codec, "jelly", "canonical-patch", empty
+    )
+
+
 def test_each_input_can_become_a_frame(codec):
     converter = codec.Converter("nquads", "jelly", keep_frames=True)
     data = b""

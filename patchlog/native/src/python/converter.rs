@@ -253,6 +253,8 @@ where
         if self.source.is_some() || !self.has_begun {
             self.end_input()?;
         }
+        // The frame that would come next may not be one of those that are written; the end always is.
+        self.sink.mute(false);
         self.sink.finish_output()
     }
 

@@ -411,6 +411,16 @@ def test_errors_of_the_input_carry_their_place(codec):
     assert caught.value.line == 2
 
 
+@pytest.mark.parametrize("row", ['D <s> "p" <o> <g> .\n', 'D <s>\n"p" <o> <g> .\n'], ids=["one line", "two lines"])
+def test_errors_of_the_writer_carry_the_right_place_or_none(codec, row):
+    data = "TX .\nA <s> <p> <o> <g> .\nA <s> <p> <o> <h> .\n" + row + "TC .\n"
+
+    with pytest.raises(InvalidTerm) as caught:
+        convert(codec, "rdf-patch", "jelly-patch", data.encode(), patch_options=PatchOptions())
+
+    assert caught.value.line in {None, 3 + row.count("\n")}
+
+
 def test_undeclared_rdf_star_is_refused(codec):
     with pytest.raises(InvalidTerm):
         convert(codec, "nquads", "jelly", b"<< <a> <b> <c> >> <p> <o> .\n")

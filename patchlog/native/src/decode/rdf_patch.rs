@@ -188,8 +188,7 @@ impl<S: Sink> RdfPatchReader<S> {
         if cursor.peek().is_some() {
             return Ok(false);
         }
-        sink.statement(action, count == 4)
-            .map_err(|fault| fault.at_line(self.line))?;
+        sink.statement(action, count == 4)?;
         Ok(true)
     }
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import click
 from click.shell_completion import shell_complete
 
+from patchlog import __version__
 from patchlog.cli import (
     about,
     follow,
@@ -43,6 +44,7 @@ _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 120}
     epilog="New here? `patchlog demo` shows what it does; `patchlog serve` starts the service. "
     "Each command has an example: patchlog COMMAND --help",
 )
+@click.version_option(__version__, "--version", prog_name="patchlog", message="%(prog)s %(version)s")
 def root() -> None:
     """Record the changes of RDF datasets in logs; read and write Jelly-RDF, Jelly-Patch and RDF Patch."""
 

@@ -104,6 +104,13 @@ def test_help_is_0(command, arguments):
     assert ended.stdout.startswith(b"Usage: patchlog")
 
 
+def test_version_is_said_in_short_too(command):
+    ended = command("--version")
+
+    assert (ended.returncode, ended.stderr) == (0, b"")
+    assert ended.stdout == command("version").stdout.splitlines(keepends=True)[0]
+
+
 def test_debug_shows_where_an_error_comes_from(command):
     ended = command("rdf", "from-jelly", "missing.jelly", "--debug")
 

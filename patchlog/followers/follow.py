@@ -48,6 +48,7 @@ def follow(
     selection = selection_of(graphs, subjects, predicates)
     with ExitStack() as opened:
         source = opened.enter_context(open_log(log, token=token)) if isinstance(log, str | os.PathLike) else log
+        source.head()  # a source that is not there must not leave a new target behind
         find_snapshot = snapshots_of(source)
         if not isinstance(into, str | os.PathLike):
             target = target_for(into, source, selection, on_dataset)

@@ -7,7 +7,7 @@ from rdflib import Dataset, Graph, URIRef
 from rdflib.term import BNode, Literal
 
 from patchlog.effect import apply_effect
-from patchlog.errors import UsageError
+from patchlog.errors import LogNotFound, UsageError
 from patchlog.followers.changes import Applying
 from patchlog.followers.follow import follow
 from patchlog.followers.follower import Follower
@@ -58,6 +58,13 @@ def push(log, text):
 def quads_of(dataset):
     quads = map(TermFormatter().statement, statements_of(dataset))
     return {quad if len(quad) == 4 else (*quad, "") for quad in quads}
+
+
+def test_source_that_is_not_there_leaves_no_target_behind(tmp_path):
+    with pytest.raises(LogNotFound):
+        follow(tmp_path / "people.jellyp", into=tmp_path / "copy.jellyp")
+
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_paths_are_places_of_a_log_and_of_its_copy(tmp_path):

@@ -88,7 +88,10 @@ class SelectedLogTarget:
     def begin(self, log: LogDescription) -> int | None:
         """The version that the last patch of the target came from."""
         self._source_id = log.id
-        head = self._log.head()
+        own = self._log.describe()
+        if (own.id, own.name) == (log.id, log.name):
+            raise UsageError(f"the log {log.name!r} cannot take a part of itself: follow into a log of its own")
+        head = own.head
         if head.id is None:
             return None
         for logged in self._log.read(head.version - 1):

@@ -67,6 +67,13 @@ def test_source_that_is_not_there_leaves_no_target_behind(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_log_does_not_take_a_part_of_itself(store):
+    store.create("empty")
+
+    with pytest.raises(UsageError, match="part of itself"):
+        follow(store.log("empty"), into=store.log("empty"), subjects=["http://e/s"])
+
+
 def test_paths_are_places_of_a_log_and_of_its_copy(tmp_path):
     (tmp_path / "people.rdfp").write_text("Z .\n".join(PATCHES))
 

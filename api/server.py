@@ -98,8 +98,18 @@ def serve(settings: Settings) -> None:
     check_tracing()
     app = create_app(settings)
     server = _Server(GuardedConfig(app, settings), app)
-    with suppress(SystemExit):  # uvicorn's own end where it cannot start
-        server.run()
+
+    def is_news(_: logging.LogRecord) -> bool:
+        """Uvicorn would log the stack of what is raised below, and told in one line."""
+        return getattr(app.state, "failure", None) is None
+
+    logger = logging.getLogger("uvicorn.error")
+    logger.addFilter(is_news)
+    try:
+        with suppress(SystemExit):  # uvicorn's own end where it cannot start
+            server.run()
+    finally:
+        logger.removeFilter(is_news)
     failure: Exception | None = getattr(app.state, "failure", None)
     if failure is not None:
         raise failure

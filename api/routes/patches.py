@@ -66,7 +66,7 @@ async def read_patches(
     found = await service.run(lambda: _range_of(service, log, after, until, limit, wanted))
     headers = {"Cache-Control": "no-cache", "Vary": "Accept, Accept-Encoding"}
     following = None
-    if found.last < found.end:
+    if found.last < found.end and limit != 0:  # of which every page would lead to itself
         kept = [(name, value) for name, value in request.query_params.multi_items() if name not in ("after", "limit")]
         parameters = [("after", str(found.last)), ("limit", str(limit)), *kept]
         following = f"/logs/{log}/patches?{urlencode(parameters)}"

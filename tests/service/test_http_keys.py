@@ -240,6 +240,7 @@ def test_service_does_not_listen_to_strangers_without_keys(tmp_path, database):
     assert refused.returncode == 1
     assert refused.stderr.splitlines()[-1].startswith("error: ")
     assert "PATCHLOG_KEYS=off" in refused.stderr
+    assert "Traceback" not in refused.stderr
 
 
 def test_service_listens_to_strangers_where_it_is_told_to(start):

@@ -84,6 +84,14 @@ def test_link_leads_through_a_range(five):
     assert data == five.get("/patches").content
 
 
+@pytest.mark.parametrize("accept", ["application/x-jelly-rdf-patch", "application/json"])
+def test_page_of_nothing_leads_nowhere(five, accept):
+    """Who follows its link would ask for it for ever."""
+    page = five.get("/patches?limit=0", headers={"Accept": accept})
+
+    assert (page.status_code, page.links) == (200, {})
+
+
 @pytest.mark.parametrize(
     "query",
     ["after=-1", "after=x", "limit=-1", f"after={1 << 63}", "until=-1", "stream-type=round", "stream-type=flat"],

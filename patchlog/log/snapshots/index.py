@@ -112,7 +112,8 @@ def check_begin(
         return before, None
     if version == 0 and not is_given:
         raise SnapshotRefused("version 0 is empty: put a dataset that the log is to start with")
-    check_complete(log, version)
+    if version == 0 and log.head_version > 0:
+        raise SnapshotRefused("the log has patches already: it cannot start with a dataset any more")
     if (0 if before is None else before.snapshot.version) + 1 < log.first_version:
         raise SnapshotRefused(
             f"patches below version {log.first_version} are gone, and no snapshot up to {version} stands for them"

@@ -35,7 +35,12 @@ _log = click.argument("location", metavar="[LOG]", required=False)
 @place_options
 @output
 @click.option("--from", "from_version", type=VERSION, required=True, help="The version that the patch begins at.")
-@click.option("--until", "to_version", type=VERSION, help="The version that it leads to.  [default: the head]")
+@click.option(
+    "--until",
+    "to_version",
+    type=VERSION,
+    help="The version that it leads to; --to VERSION says it too.  [default: the head]",
+)
 @click.option(
     "--format",
     "--out-format",
@@ -57,6 +62,9 @@ def diff(
 
     Where --until is below --from, it takes back what was changed between them, and nothing else.
     """
+    if to_version is None and to.isdecimal():
+        # As the service has it: ?from=1&to=5. Nobody means a file of that name.
+        to_version, to = VERSION.convert(to, None, None), STANDARD
     chosen = choose_format(out_format, file_name(to), (RDF_PATCH, JELLY_PATCH), default=RDF_PATCH)
     encoder: OperationEncoderFace = RdfPatchWriter() if chosen is RDF_PATCH else CanonicalPatchEncoder()
     place = wanted_place(wanted)
@@ -80,7 +88,7 @@ def diff(
 @place_options
 @click.option("--version", type=VERSION, help="The patch to take back; or a range, by --from and --until.")
 @click.option("--from", "from_version", type=VERSION, help="The version behind which all patches are taken back.")
-@click.option("--until", "to_version", type=VERSION, help="The last version to take back.  [default: the head]")
+@click.option("--until", "--to", "to_version", type=VERSION, help="The last version to take back.  [default: the head]")
 @click.option(
     "--header", "headers", metavar="KEY=VALUE", multiple=True, help="What the new patch says, such as who=Ada."
 )

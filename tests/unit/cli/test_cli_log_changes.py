@@ -34,6 +34,15 @@ def test_diff_forth_and_back(done, place):
     assert back.text == f'TX .\nD {ADA} {NAME} "C" <http://example.org/g> .\nA {ADA} {NAME} "A" .\nTC .\n'
 
 
+def test_versions_may_be_said_as_the_service_has_them(done, place, folder):
+    """As ?from=2&to=1: no file gets a number for its name by mistake."""
+    back = done("diff", *place, "--from", 2, "--to", 1)
+
+    assert back.text == done("diff", *place, "--from", 2, "--until", 1).text
+    assert not (folder / "1").exists()
+    assert "version 3" in done("revert", *place, "--from", 1, "--to", 2).text
+
+
 def test_diff_in_binary(done, place, folder):
     done("diff", *place, "--from", 1, "--until", 1, "--to", "out.jellyp")
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Final
 
-from sqlalchemy import and_, bindparam, case, func, select
+from sqlalchemy import LargeBinary, and_, bindparam, case, cast, func, select
 
 from patchlog.log.database import Database
 from patchlog.log.driver import DriverStatement
@@ -24,6 +24,9 @@ _MOST_PATCHES: Final = 500
 _MOST_AT_ONCE: Final = 1000
 _MOST_BYTES: Final = 1 << 20
 
+_BYTES: Final = cast(PATCH_CHUNK.c.bytes, LargeBinary).label("bytes")
+"""What has been tampered with may be text to SQLite, such as the sum of two byte strings: it is read, and found out."""
+
 _OF_VERSIONS: Final = and_(
     PATCH.c.log == bindparam("log"), PATCH.c.version.between(bindparam("first"), bindparam("last"))
 )
@@ -35,13 +38,13 @@ _SUMS: Final = DriverStatement(
 _SIZES: Final = select(PATCH.c.version, PATCH.c.bytes, PATCH.c.body).where(_OF_VERSIONS).order_by(PATCH.c.version)
 _RECORDS: Final = DriverStatement(select(PATCH).where(_OF_VERSIONS).order_by(PATCH.c.version))
 _CHUNKS: Final = DriverStatement(
-    select(PATCH.c.version, PATCH_CHUNK.c.bytes)
+    select(PATCH.c.version, _BYTES)
     .join(PATCH_CHUNK, and_(PATCH_CHUNK.c.log == PATCH.c.log, PATCH_CHUNK.c.body == PATCH.c.body))
     .where(_OF_VERSIONS)
     .order_by(PATCH.c.version, PATCH_CHUNK.c.number)
 )
 _CHUNKS_OF_BODIES: Final = DriverStatement(
-    select(PATCH_CHUNK.c.bytes)
+    select(_BYTES)
     .where(PATCH_CHUNK.c.log == bindparam("log"), PATCH_CHUNK.c.body.between(bindparam("first"), bindparam("last")))
     .order_by(PATCH_CHUNK.c.body, PATCH_CHUNK.c.number)
 )
@@ -60,7 +63,7 @@ class StoredBody:
         while True:
             with self.database.reading() as connection:
                 row = connection.execute(
-                    select(PATCH_CHUNK.c.number, PATCH_CHUNK.c.bytes)
+                    select(PATCH_CHUNK.c.number, _BYTES)
                     .where(
                         PATCH_CHUNK.c.log == self.log, PATCH_CHUNK.c.body == self.body, PATCH_CHUNK.c.number > number
                     )

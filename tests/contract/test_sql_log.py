@@ -443,6 +443,7 @@ def three(sql_log, patches):
         ("DELETE FROM patch WHERE version = 3", 3),
         ("DELETE FROM patch_chunk WHERE body = 2", 2),
         ("UPDATE patch_chunk SET body = -body WHERE body < 3", 1),
+        ("UPDATE patch_chunk SET bytes = bytes || bytes WHERE body = 2", 2),
         ("UPDATE patch SET prev = id WHERE version = 2", 2),
         ("UPDATE patch SET chain_hash = content_hash WHERE version = 2", 2),
         ("UPDATE patch SET content_hash = body_hash WHERE version = 2", 2),

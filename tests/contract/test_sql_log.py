@@ -451,6 +451,8 @@ def three(sql_log, patches):
         ("UPDATE patch SET body = 1 WHERE version = 2", 2),
         ("UPDATE patch SET bytes = bytes + 1 WHERE version = 3", 3),
         ("UPDATE patch SET id = prev WHERE version = 3", None),
+        ("UPDATE patch SET id = 'no id' WHERE version = 2", 2),
+        ("UPDATE patch SET prev = 'no id' WHERE version = 3", 3),
         ("UPDATE log SET head_hash = head_id", 3),
         ("UPDATE log SET head_version = 4", 4),
     ],

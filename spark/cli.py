@@ -18,6 +18,7 @@ from spark import jars
 from spark.capture import Captured, ReverseCapture
 from spark.change_feed import QuadTable
 from spark.conflicts import again_after_conflicts
+from spark.failures import failures_explained
 from spark.faults import may_die
 from spark.job import ApplyJob, Done, Sizes
 from spark.looking_back import moment_at, namespaces_until, quads_at
@@ -63,7 +64,13 @@ def on_spark(command: Command) -> Any:
     @wraps(command)
     def with_spark(*args: Any, master: str | None, memory: str, conf: tuple[str, ...], **values: Any) -> Any:
         settings = dict(_setting(one) for one in conf)
-        return command(*args, spark=lambda: opened_session(master, memory=memory, settings=settings), **values)
+
+        @contextmanager
+        def started() -> Iterator[SparkSession]:
+            with failures_explained(), opened_session(master, memory=memory, settings=settings) as session:
+                yield session
+
+        return command(*args, spark=started, **values)
 
     master = click.option("--master", metavar="URL", help="The Spark cluster.  [default: all cores of this machine]")
     memory = click.option(

@@ -8,12 +8,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from patchlog.errors import UsageError
 from spark import jars
+from spark.jvm_output import JvmOutput
 from spark.source import register
 
 __all__ = ["opened_session", "start_session"]
@@ -40,16 +43,18 @@ def start_session(
 
     Raises UsageError where Java or Delta's JARs are missing.
     """
-    builder = SparkSession.Builder().appName("patchlog")
-    for name, value in (_SETTINGS | _local_settings(memory) | dict(settings)).items():
-        builder.config(name, value)
+    wanted = {"spark.app.name": "patchlog"} | _SETTINGS | _local_settings(memory) | dict(settings)
     if not _is_submitted():
         jars.check_java()
         # Workers that run another Python than the driver do not connect back.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        builder.master(master or "local[*]")
-        builder.config("spark.jars", ",".join(map(str, jars.installed())))
+        wanted |= {"spark.master": master or "local[*]", "spark.jars": ",".join(map(str, jars.installed()))}
+    builder = SparkSession.Builder()
+    for name, value in wanted.items():
+        builder.config(name, value)
     try:
+        if not _is_submitted():
+            _start_jvm(wanted)
         session = builder.getOrCreate()
     except RuntimeError as error:
         raise UsageError(f"Spark does not start: {error}") from error
@@ -67,6 +72,24 @@ def opened_session(
         yield session
     finally:
         session.stop()
+
+
+def _start_jvm(settings: Mapping[str, str]) -> None:
+    """Start the JVM as Spark does, unless one runs, and have an eye on what it prints."""
+    if SparkContext._gateway is not None:  # noqa: SLF001  Spark has no other way to be given a JVM
+        return
+    output = JvmOutput()
+    output.start()
+    conf = SparkConf().setAll(list(settings.items()))
+    try:
+        gateway: Any = launch_gateway(conf, {"stdout": output.descriptor, "stderr": output.descriptor})  # type: ignore[no-untyped-call]
+    except RuntimeError as error:
+        os.close(output.descriptor)
+        said = next(filter(None, output.held_back()), str(error))
+        raise UsageError(f"Spark does not start: {said}") from error
+    os.close(output.descriptor)
+    output.let_go()
+    SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001
 
 
 def _is_submitted() -> bool:

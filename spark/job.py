@@ -180,11 +180,11 @@ class ApplyJob:
 
 
 def _snapshot_behind(log: PatchLog, gone: PositionGone) -> int:
-    """The newest snapshot from which the log goes on."""
-    version = max((snapshot.version for snapshot in log.snapshots.list()), default=-1)
-    if version < gone.oldest_kept - 1:
+    """The oldest snapshot from which the log goes on: the versions behind it are told apart, as they are in the log."""
+    goes_on = [found.version for found in log.snapshots.list() if found.version >= gone.oldest_kept - 1]
+    if not goes_on:
         raise gone
-    return version
+    return min(goes_on)
 
 
 def _planned(log: PatchLog, whole: Range, sizes: Sizes, partitions: int) -> _Batch:

@@ -229,6 +229,20 @@ def test_log_that_has_forgotten_what_comes_next_is_taken_up_from_its_snapshot(hi
     assert {change[:2] for change in warehouse.changes()} == {(1, "+"), (3, "+"), (3, "-"), (4, "+")}
 
 
+def test_log_that_was_taken_up_from_a_snapshot_is_verified_by_all_versions_that_it_still_has(session, history, apply):
+    history.append([Add(*Q)])
+    apply(history)
+    for number in range(5):
+        history.append([Add("<a:s>", "<a:p>", f'"{number}"', "")])
+    for version in (2, 4):
+        history.log.snapshots.build(version)
+    history.log.truncate_before(3, force=True)
+
+    tables = apply(history)
+
+    assert verify(session, Origin.of(history.url, history.name), tables).differences == ()
+
+
 def test_log_that_begins_with_a_snapshot_is_applied_with_it(history, apply, warehouse):
     history.log.snapshots.put(0, [b'<http://example.org/s> <http://example.org/p> "o" .\n'], "nquads")
     history.append([Add("<a:s>", "<a:p>", "<a:o>", "")])

@@ -13,6 +13,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from patchlog.errors import UsageError
+from patchlog.log.snapshots.reading import namespaces_of
 from patchlog.model import Term
 from spark.origin import Origin
 from spark.reduction import QUAD, added_again, last_namespaces, last_quads
@@ -87,10 +88,25 @@ def _brought_to(tables: Tables, before: DataFrame, after: int, version: int) -> 
 def namespaces_until(
     session: SparkSession, origin: Origin, tables: Tables, version: int
 ) -> dict[tuple[Term, str], Term]:
-    """The namespaces of a version, by graph and name: those of the table, or out of the log where that is further."""
-    if version >= tables.changes.number():
-        found = tables.namespaces.read()
-    else:
-        options = origin.options() | {"view": "namespaces", "until": str(version)}
-        found = last_namespaces(session.read.format("patchlog").options(**options).load()).where("iri IS NOT NULL")
-    return {(row.graph, row.name): row.iri for row in found.collect()}
+    """The namespaces of a version, by graph and name: those of the table, or out of the log, which is further."""
+    # A job that died may have left the table ahead of `changes`.
+    if tables.namespaces.number() <= version:
+        return {(row.graph, row.name): row.iri for row in tables.namespaces.read().collect()}
+    namespaces, begin = _namespaces_of_snapshot(origin, version)
+    options = origin.options() | {"view": "namespaces", "after": str(begin), "until": str(version)}
+    for row in last_namespaces(session.read.format("patchlog").options(**options).load()).collect():
+        namespaces.pop((row.graph, row.name), None)
+        if row.iri is not None:
+            namespaces[row.graph, row.name] = row.iri
+    return namespaces
+
+
+def _namespaces_of_snapshot(origin: Origin, version: int) -> tuple[dict[tuple[Term, str], Term], int]:
+    """The namespaces of the last snapshot up to a version, and its version: the log may know nothing from before it."""
+    if origin.is_file:
+        return {}, 0
+    with origin.opened() as log:
+        found = max(
+            (snapshot.version for snapshot in log.snapshots.list() if snapshot.version <= version), default=None
+        )
+        return ({}, 0) if found is None else (namespaces_of(log.snapshots.read(found))[0], found)

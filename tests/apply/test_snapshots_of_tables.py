@@ -3,7 +3,7 @@
 import pytest
 
 from patchlog.log.snapshots.reading import namespaces_of
-from patchlog.model import Add, NamespaceAdd
+from patchlog.model import Add, NamespaceAdd, NamespaceDelete
 from patchlog.rdf import read, write
 
 
@@ -54,6 +54,24 @@ def test_log_and_tables_begin_with_a_dataset_of_any_syntax(history, warehouse, i
     assert warehouse.quads() == dict.fromkeys(quads, 0)
     assert {change[:2] for change in warehouse.changes()} == {(0, "+")}
     assert set(read(b"".join(history.log.snapshots.read(0)), "jelly")) == quads
+
+
+def test_namespaces_of_what_a_log_begins_with_are_exported_at_an_earlier_version(
+    history, warehouse, in_process, tmp_path
+):
+    (tmp_path / "a.trig").write_text("@prefix ex: <http://example.org/> . @prefix a: <a:> . ex:s ex:p ex:o .")
+    place = ["--source", history.url, "--log", history.name, "--warehouse", warehouse.folder]
+    in_process("snapshot", "import", tmp_path / "a.trig", *place)
+    history.append([NamespaceDelete("a", "<a:>", ""), NamespaceAdd("b", "<b:>", "")])
+    history.append([NamespaceAdd("b", "<c:>", "")])
+    in_process("apply", *place)
+
+    for version, prefixes in ((0, {"a": "<a:>"}), (1, {"b": "<b:>"}), (2, {"b": "<c:>"})):
+        file = tmp_path / f"{version}.jelly"
+        to = ["--version", version, "--to", tmp_path / f"parts-{version}", "--joined", file]
+        assert in_process("snapshot", "export", *place, *to)[0] == 0
+        found, _ = namespaces_of([file.read_bytes()])
+        assert found == {("", name): iri for name, iri in (prefixes | {"ex": "<http://example.org/>"}).items()}
 
 
 def test_folder_that_is_there_is_not_exported_into_nor_a_dataset_into_a_log_with_patches(

@@ -26,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None:
         tidy_up_when_terminated()
         arguments = sys.argv[1:]
-    return run(root, arguments)
+    return run(root, arguments, "python -m spark")
 
 
 def apply_only() -> int:

@@ -104,11 +104,11 @@ def naming(path: str, items: Iterable[Item]) -> Iterator[Item]:
         yield from items
 
 
-def run(command: click.Command, arguments: Sequence[str]) -> int:
-    """Run a command and return the exit code of the process."""
+def run(command: click.Command, arguments: Sequence[str], name: str = "patchlog") -> int:
+    """Run a command, which is called by that name, and return the exit code of the process."""
     session = Session()
     try:
-        with session.progress, command.make_context("patchlog", list(arguments), obj=session) as context:
+        with session.progress, command.make_context(name, list(arguments), obj=session) as context:
             command.invoke(context)
         _flush()
     except click.exceptions.Exit as exit_:

@@ -126,5 +126,8 @@ def test_log_that_is_not_there_is_an_error_before_spark_starts(service, command)
     assert done.stderr.startswith("error: ")
 
 
-def test_wrong_usage_is_exit_code_2(command):
-    assert command("apply", "--warehouse", "w", check=False).returncode == 2
+def test_wrong_usage_is_exit_code_2_and_says_how_to_call_it(command):
+    done = command("apply", "--warehouse", "w", check=False)
+
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: Missing option '--source'.\nUsage: python -m spark apply ")

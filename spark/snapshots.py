@@ -41,6 +41,8 @@ def export(quads: DataFrame, namespaces: dict[tuple[Term, str], Term], options: 
 
     Raises UsageError where there is something of that name.
     """
+    # Executors may work in another folder than the driver.
+    folder = folder.resolve()
     try:
         folder.mkdir(parents=True)
     except FileExistsError:

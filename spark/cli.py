@@ -317,20 +317,23 @@ def capture_table(
     How far it is stands in the log, so that the job may die at any moment and be started again.
     """
     place = Origin.of(to, log, token).place
-    with spark() as session, place.log(token=token, creates=True) as opened:
-        capture = ReverseCapture(
-            session,
-            QuadTable(session, table),
-            opened,
-            versions_per_batch=max_versions_per_batch,
-            has_duplicates=not no_duplicates,
-            on_top=on_top,
-            tell=partial(_tell_captured, cli),
-        )
-        if available_now:
-            capture.run_available()
-        else:
-            capture.run_forever()
+    with spark() as session:
+        captured = QuadTable(session, table)
+        # Only now: what cannot be captured leaves no empty log behind.
+        with place.log(token=token, creates=True) as opened:
+            capture = ReverseCapture(
+                session,
+                captured,
+                opened,
+                versions_per_batch=max_versions_per_batch,
+                has_duplicates=not no_duplicates,
+                on_top=on_top,
+                tell=partial(_tell_captured, cli),
+            )
+            if available_now:
+                capture.run_available()
+            else:
+                capture.run_forever()
 
 
 @root.group(short_help="Whole datasets: out of the tables, and into them.")

@@ -265,3 +265,10 @@ def test_log_with_patches_of_others_is_captured_into_only_on_demand(others, log)
     others.capture(log, on_top=True)
 
     assert [logged.record.adds for logged in log.read()] == [0, 1]
+
+
+def test_no_log_is_made_for_what_is_not_a_table(in_process, tmp_path):
+    code, _, told = in_process("capture", "--table", tmp_path, "--to", f"sqlite:///{tmp_path}/log.db", "--log", "x")
+
+    assert (code, told) == (1, f"error: {tmp_path} is not a Delta table: name a folder, or a table of the catalog\n")
+    assert not (tmp_path / "log.db").exists()

@@ -45,8 +45,6 @@ class PatchWriter(DataSourceArrowWriter):
             raise UsageError(
                 f"the rows have no column {missing[0]!r}; a patch is made of {', '.join(_WANTED)} and graph"
             )
-        if origin.is_file:
-            raise UsageError("a file is read as a log, and not written: name a service or a database")
         self._origin = origin
         self._group = group
         self._namespace = uuid.uuid4()
@@ -60,7 +58,7 @@ class PatchWriter(DataSourceArrowWriter):
         return _Rows(tuple((group, packed_rows(batches)) for group, batches in groups.items()))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Append the patches, all or none, in the order of their groups."""
+        """Append the patches, all or none, in the order of their groups; that of null is the first."""
         groups: dict[Any, list[bytes]] = defaultdict(list)
         for message in messages:
             if isinstance(message, _Rows):
@@ -75,7 +73,7 @@ class PatchWriter(DataSourceArrowWriter):
 
     def _patches(self, groups: dict[Any, list[bytes]]) -> Iterator[bytes]:
         encoder = ArrowEncoder("canonical-patch")
-        for group in sorted(groups):
+        for group in sorted(groups, key=lambda value: (value is not None, value)):
             patch_id = uuid.uuid5(self._namespace, repr(group))
             yield encoder.encode(marks(("H", "id", f"<urn:uuid:{patch_id}>"), ("TX", None, None)))
             for packed in groups[group]:
@@ -90,9 +88,10 @@ def grouped(batch: Any, group: str | None) -> Iterator[tuple[Any, Any]]:
     if group is None:
         yield None, _operations(batch)
         return
-    values = batch[group]
-    for value in values.unique():
-        yield value.as_py(), _operations(batch.filter(pc.equal(values, value)))
+    # Null is a value as others: nothing is equal to it, but it has a number.
+    values = pc.dictionary_encode(batch[group], null_encoding="encode")
+    for number, value in enumerate(values.dictionary.to_pylist()):
+        yield value, _operations(batch.filter(pc.equal(values.indices, number)))
 
 
 def _operations(batch: Any) -> Any:

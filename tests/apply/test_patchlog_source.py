@@ -119,6 +119,18 @@ def test_rows_become_a_patch_for_each_group(session, history, source):
     assert [(row.version, row.object) for row in source().orderBy("version").collect()] == [(1, '"1"'), (2, '"2"')]
 
 
+def test_rows_without_a_group_become_the_first_patch(session, history, source):
+    rows = session.createDataFrame(
+        [(day, "+", *quad(day or 0)[:3]) for day in ("1", None)],
+        "day STRING, operation STRING, subject STRING, predicate STRING, object STRING",
+    )
+
+    options = {"url": history.url, "log": history.name, "group": "day"}
+    rows.write.format("patchlog").mode("append").options(**options).save()
+
+    assert [(row.version, row.object) for row in source().orderBy("version").collect()] == [(1, '"0"'), (2, '"1"')]
+
+
 def test_service_that_asks_for_keys_is_read_and_written_with_the_option_token(session, tmp_path):
     database = f"sqlite:///{tmp_path}/log.db"
     open_log(f"{database}#people", creates=True).close()
@@ -151,6 +163,11 @@ def test_file_is_a_log_too(session, tmp_path):
     path = tmp_path / "some.rdfp"
     write(path, [TransactionStart(), Add(*quad(1)), TransactionCommit()])
 
-    [row] = session.read.format("patchlog").option("file", str(path)).load().collect()
+    def load():
+        return session.read.format("patchlog").option("file", str(path)).load()
 
-    assert (row.version, row.subject) == (1, "<http://example.org/1>")
+    rows = load().selectExpr("'-' AS operation", "subject", "predicate", "object", "graph")
+    rows.write.format("patchlog").mode("append").option("file", str(path)).save()
+
+    found = {(row.version, row.operation, row.subject) for row in load().collect()}
+    assert found == {(1, "+", "<http://example.org/1>"), (2, "-", "<http://example.org/1>")}

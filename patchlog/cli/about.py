@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import sqlite3
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed_version
 from pathlib import Path
@@ -30,13 +31,14 @@ _LIBRARIES: Final = (
 
 @click.command("version", short_help="Say which patchlog this is, and what it found.")
 @click.option(
-    "--database", metavar="URL", help="Say of this database, too, what it is and at which migration its tables are."
+    "--database", metavar="URL", help="Say of this database what it is, and at which migration its tables are."
 )
 @common
 def version(session: Session, *, database: str | None) -> None:
     """Print the version, which codec runs (native or pure Python), and the versions of the libraries that are used."""
     del session
-    described = [] if database is None else _lines_of(database)
+    # Without a name it is the one that is always there.
+    described = [f"database: SQLite {sqlite3.sqlite_version}"] if database is None else _lines_of(database)
     click.echo(f"patchlog {patchlog.__version__}")
     click.echo(f"codec: {IMPLEMENTATION}")
     click.echo(f"python: {platform.python_version()}")

@@ -81,6 +81,7 @@ def test_version_says_what_runs(done):
     assert lines["patchlog"] == patchlog.__version__
     assert lines["codec"] == IMPLEMENTATION
     assert lines["protobuf"] == importlib.metadata.version("protobuf")
+    assert lines["database"] == f"SQLite {sqlite3.sqlite_version}"
 
 
 def test_version_says_of_a_database_what_it_is_and_how_far_it_was_migrated(done, tmp_path):

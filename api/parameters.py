@@ -6,9 +6,12 @@ from typing import Annotated, Final, Literal, TypeAlias
 
 from fastapi import Query
 
-__all__ = ["MOST_VERSION", "StreamType", "Version"]
+__all__ = ["LAST_NAME", "MOST_VERSION", "StreamType", "Version"]
 
 MOST_VERSION: Final = (1 << 63) - 1
+
+LAST_NAME: Final = r"^[A-Za-z0-9._-]{0,100}$"
+"""What a page of logs may begin behind: a name, or nothing."""
 
 Version: TypeAlias = Annotated[int, Query(ge=0, le=MOST_VERSION)]
 

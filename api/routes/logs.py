@@ -11,6 +11,7 @@ from fastapi.responses import JSONResponse
 from api.access import may, readable_logs
 from api.conditions import tag
 from api.documents import LogDocument, LogsDocument, OptionsDocument, TruncationDocument, VerificationDocument
+from api.parameters import LAST_NAME
 from api.service import Service, service_of
 from patchlog.errors import LogAlreadyExists
 from patchlog.log.documents import description_document, verification_document
@@ -27,9 +28,7 @@ _MOST = 1000
 @router.get("/logs", summary="List the logs", response_model=LogsDocument)
 async def list_logs(
     request: Request,
-    after: Annotated[
-        str, Query(pattern=r"^[A-Za-z0-9._-]{0,100}$", description="The last name of the page before.")
-    ] = "",
+    after: Annotated[str, Query(pattern=LAST_NAME, description="The last name of the page before.")] = "",
     limit: Annotated[int, Query(ge=1, le=_MOST)] = _PAGE,
 ) -> Response:
     """List the logs that the key may read, by name, a page at a time."""

@@ -12,7 +12,7 @@ from fastapi.responses import FileResponse, JSONResponse, RedirectResponse
 
 from api.access import COOKIE, check_right
 from api.errors import Refusal, problem_of
-from api.parameters import MOST_VERSION
+from api.parameters import LAST_NAME, MOST_VERSION
 from api.service import Service, service_of
 from api.ui.pages import STATIC, answered, page, wants_json
 from api.ui.views import chart_of, comparison_of, history_of, keys_of, log_view, logs_view, patch_view
@@ -43,7 +43,7 @@ async def asset(name: str) -> Response:
 
 @router.get("")
 @router.get("/")
-async def logs(request: Request, after: Annotated[str, Query(max_length=100)] = "") -> Response:
+async def logs(request: Request, after: Annotated[str, Query(pattern=LAST_NAME)] = "") -> Response:
     """All logs, from the one behind `after` on."""
     service = service_of(request)
 

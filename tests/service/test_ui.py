@@ -219,6 +219,7 @@ def test_logs_come_a_page_at_a_time(start):
 
     assert [len(first["logs"]), first["next"]] == [100, "log-099"]
     assert ([log["name"] for log in second["logs"]], second["next"]) == (["log-100"], None)
+    assert service.client.get("/ui?after=%00").status_code == 400
 
 
 def test_pages_fit_a_phone(page, sqlite_service, log):

@@ -20,11 +20,6 @@ class Batching:
         self._timer: threading.Timer | None = None
         self._error: PatchLogError | None = None
 
-    @property
-    def is_on(self) -> bool:
-        """Whether the store commits by itself at all."""
-        return self._every is not None or self._after_seconds is not None
-
     def changed(self, changes: int) -> None:
         """There are so many changes to commit. Raises what a commit in the background has raised."""
         self.raise_error()

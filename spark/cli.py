@@ -154,9 +154,8 @@ def setup(_session: Session, *, repository: str | None) -> None:
 )
 @click.option(
     "--deletion-vectors/--no-deletion-vectors",
-    default=True,
-    show_default=True,
-    help="Whether new tables have deletion vectors, which some readers cannot read.",
+    default=None,
+    help="Whether new tables have deletion vectors, which some readers cannot read.  [default: once they are large]",
 )
 @SHARED
 @click.option(
@@ -178,7 +177,7 @@ def apply(
     max_versions_per_batch: int,
     max_operations_per_batch: int,
     max_operations_per_merge: int,
-    deletion_vectors: bool,
+    deletion_vectors: bool | None,
     shared: bool,
     consumer: str,
     metrics: Path | None,

@@ -5,7 +5,7 @@ twice more. So what is to be done is found out here, by one look at the table: w
 where they stand. The batch is sent around for it, and the table is not shuffled. Then one commit takes out what stands
 there, and puts in what is not there (`spark.row_commit`).
 
-Tables without deletion vectors have their files written anew, by Delta's MERGE, in one commit too.
+Tables without deletion vectors, as small ones are, have their files written anew, by Delta's MERGE, in one commit too.
 """
 
 from __future__ import annotations
@@ -71,6 +71,7 @@ def merge_quads(session: SparkSession, tables: Tables) -> Merged | None:
     whole = Range(tables.quads.number(), tables.changes.number())
     if whole.until <= whole.after:
         return None
+    tables.quads.adopt_deletion_vectors()
     changes = tables.changes.read().where(f"version > {whole.after} AND version <= {whole.until}")
     is_one_version = whole.until - whole.after == 1
     reduced = last_quads(changes, is_one_version=is_one_version)
@@ -81,18 +82,28 @@ def merge_quads(session: SparkSession, tables: Tables) -> Merged | None:
         may_die(session, "reduced")
         batch = _Batch(added_again(changes, reduced) if again else reduced, total, outs, adds)
         with tables.quads.saying({"log": tables.log.name, "from": whole.after, "to": whole.until}):
-            merge = _merge_where_they_stand if tables.quads.has_deletion_vectors else _merge_files
-            merge(session, tables.quads, batch, whole.until)
+            _merge(session, tables.quads, batch, whole.until)
         may_die(session, "quads-committed")
     finally:
         reduced.unpersist()
     return Merged(whole, batch.total)
 
 
-def _merge_where_they_stand(session: SparkSession, quads: LogTable, batch: _Batch, until: int) -> None:
-    commit = quads.begin_row_commit()
-    if commit.number >= until:
-        return
+def _merge(session: SparkSession, quads: LogTable, batch: _Batch, until: int) -> None:
+    has_vectors = quads.has_deletion_vectors
+    if has_vectors or not quads.files():
+        commit = quads.begin_row_commit()
+        if commit.number >= until:
+            return
+        if has_vectors or commit.is_empty:
+            _merge_where_they_stand(session, quads, commit, batch, until)
+            return
+    _merge_files(session, quads, batch, until)
+
+
+def _merge_where_they_stand(
+    session: SparkSession, quads: LogTable, commit: RowCommit, batch: _Batch, until: int
+) -> None:
     fresh = batch.quads.where("is_added")
     found = None if commit.is_empty else _found(commit, batch).persist()
     try:

@@ -57,6 +57,11 @@ _LOG_COLUMN: Final = "log STRING NOT NULL"
 _FORMAT_PROPERTY: Final = "patchlog.format"
 _FORMAT: Final = "2"
 _DELETION_VECTORS: Final = "delta.enableDeletionVectors"
+_DELETION_VECTORS_WHEN: Final = "patchlog.deletionVectors"
+_LARGE: Final = "when-large"
+LARGE_BYTES: Final = 16 << 20
+"""From this size on, some 300,000 quads, a MERGE that writes whole files anew costs more than deletion vectors."""
+
 _SCHEMA: Final = "schema:"
 _NO_COPY_OF_SOURCE: Final = {"spark.databricks.delta.merge.materializeSource": "none"}
 
@@ -69,7 +74,7 @@ class Table:
     columns: str
     cluster_by: str
     has_change_feed: bool
-    has_deletion_vectors: bool
+    may_have_deletion_vectors: bool
 
 
 CHANGES: Final = Table(
@@ -79,7 +84,7 @@ CHANGES: Final = Table(
     "time TIMESTAMP NOT NULL",
     "version",
     has_change_feed=False,
-    has_deletion_vectors=False,
+    may_have_deletion_vectors=False,
 )
 QUADS: Final = Table(
     "quads",
@@ -87,7 +92,7 @@ QUADS: Final = Table(
     "since BIGINT NOT NULL",
     "subject",
     has_change_feed=True,
-    has_deletion_vectors=True,
+    may_have_deletion_vectors=True,
 )
 NAMESPACES: Final = Table(
     "namespaces",
@@ -95,7 +100,7 @@ NAMESPACES: Final = Table(
     "name",
     has_change_feed=True,
     # All of it is rewritten at less cost than a deletion vector is made.
-    has_deletion_vectors=False,
+    may_have_deletion_vectors=False,
 )
 
 
@@ -252,10 +257,22 @@ class LogTable:
         checksum = snapshot.checksumOpt()
         return int(checksum.get().numFiles() if checksum.isDefined() else snapshot.numOfFiles())
 
+    def _bytes(self) -> int:
+        snapshot = self._snapshot()
+        checksum = snapshot.checksumOpt()
+        return int(checksum.get().tableSizeBytes() if checksum.isDefined() else snapshot.sizeInBytes())
+
     @property
     def has_deletion_vectors(self) -> bool:
         """Whether rows can be taken out without their file being written anew."""
         return self.properties(_DELETION_VECTORS).get(_DELETION_VECTORS) == "true"
+
+    def adopt_deletion_vectors(self) -> None:
+        """Have deletion vectors from now on, where the table was made to have them once it is large, and is."""
+        found = self.properties(_DELETION_VECTORS, _DELETION_VECTORS_WHEN)
+        if found != {_DELETION_VECTORS: "false", _DELETION_VECTORS_WHEN: _LARGE} or self._bytes() < LARGE_BYTES:
+            return
+        self.set_properties({_DELETION_VECTORS: "true"})
 
     def begin_row_commit(self) -> RowCommit:
         """Begin a commit of rows of this log, under its numbers. Rows are taken out by deletion vectors only."""
@@ -328,16 +345,21 @@ class Tables:
         self.namespaces: Final = LogTable(session, NAMESPACES, place, log)
         self.quads: Final = LogTable(session, QUADS, place, log)
 
-    def create(self, *, deletion_vectors: bool = True, is_shared: bool = False) -> None:
-        """Make the tables that are not there. Raises UsageError where they are of another log or of the other kind."""
+    def create(self, *, deletion_vectors: bool | None = None, is_shared: bool = False) -> None:
+        """Make the tables that are not there. Raises UsageError where they are of another log or of the other kind.
+
+        Without a word about deletion vectors, which not every reader knows, they come with the need for them.
+        """
         for table in self.all:
             if not table.properties():
-                has_vectors = deletion_vectors and table.table.has_deletion_vectors
+                may_have_vectors = table.table.may_have_deletion_vectors
                 properties = {
-                    _DELETION_VECTORS: str(has_vectors).lower(),
+                    _DELETION_VECTORS: str(may_have_vectors and deletion_vectors is True).lower(),
                     "delta.enableChangeDataFeed": str(table.table.has_change_feed).lower(),
                     _FORMAT_PROPERTY: _FORMAT,
                 }
+                if may_have_vectors and deletion_vectors is None:
+                    properties[_DELETION_VECTORS_WHEN] = _LARGE
                 table.create(properties, is_shared=is_shared)
             table.check_kind(is_shared=is_shared)
             if is_shared:

@@ -184,12 +184,17 @@ def test_terms_are_taken_apart_into_columns(session):
     assert [row.object for row in found] == terms
 
 
-def test_deltalake_reads_tables_and_quads_too_where_they_have_no_deletion_vectors(history, apply, warehouse):
+@pytest.mark.parametrize("deletion_vectors", [None, False], ids=["small", "never"])
+def test_deltalake_reads_tables_and_quads_too_where_they_have_no_deletion_vectors(
+    history, apply, warehouse, monkeypatch, deletion_vectors
+):
     deltalake = pytest.importorskip("deltalake")
+    if deletion_vectors is False:
+        monkeypatch.setattr("spark.tables.LARGE_BYTES", 0)
     history.append([Add(*Q), Add("<a:s>", "<a:p>", "<a:o>", ""), NamespaceAdd("ex", "<http://example.org/#>", "")])
-    apply(history, deletion_vectors=False)
+    apply(history, deletion_vectors=deletion_vectors)
     history.append([Delete(*Q)])
-    apply(history)
+    apply(history, deletion_vectors=deletion_vectors)
 
     tables = {
         name: deltalake.DeltaTable(f"{warehouse.folder}/{name}").to_pyarrow_table().to_pylist()
@@ -199,6 +204,20 @@ def test_deltalake_reads_tables_and_quads_too_where_they_have_no_deletion_vector
     assert sorted((row["version"], row["operation"]) for row in tables["changes"]) == [(1, "+"), (1, "+"), (2, "-")]
     assert [(row["subject"], row["since"]) for row in tables["quads"]] == [("<a:s>", 1)]
     assert [row["iri"] for row in tables["namespaces"]] == ["<http://example.org/#>"]
+
+
+def test_tables_that_have_become_large_have_deletion_vectors_and_say_the_same(history, apply, warehouse, monkeypatch):
+    for number in range(3):
+        history.append([Add(f"<a:{number}>", "<a:p>", "<a:o>", ""), Delete(f"<a:{number - 1}>", "<a:p>", "<a:o>", "")])
+        tables = apply(history, deletion_vectors=None)
+        assert not tables.quads.has_deletion_vectors
+    monkeypatch.setattr("spark.tables.LARGE_BYTES", 1)
+    for number in range(3, 6):
+        history.append([Add(f"<a:{number}>", "<a:p>", "<a:o>", ""), Delete(f"<a:{number - 1}>", "<a:p>", "<a:o>", "")])
+        tables = apply(history, deletion_vectors=None)
+        assert tables.quads.has_deletion_vectors
+
+    warehouse.check(history.model)
 
 
 def test_duckdb_reads_what_spark_wrote(history, apply, warehouse):

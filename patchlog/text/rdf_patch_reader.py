@@ -50,6 +50,12 @@ _ORDINARY_ROW: Final = re.compile(
     rf"(?:({_NODE}){BLANKS}*+)?+\.{BLANKS}*+"
 )
 
+_BARE_ID: Final = re.compile(
+    rf"{BLANKS}*+H{BLANKS}++(?:id|prev){BLANKS}++([0-9A-Fa-f]{{8}}(?:-[0-9A-Fa-f]{{4}}){{3}}-[0-9A-Fa-f]{{12}})"
+    rf"(?={BLANKS}|[.#]|\Z)"
+)
+"""A row that has the id of a patch as it stands in JSON and on command lines. It is read as if it were in quotes."""
+
 
 class RdfPatchReader(Spendable):
     """Reads RDF Patch. Its face: `patchlog.codec.faces.OperationDecoderFace`.
@@ -90,6 +96,8 @@ class RdfPatchReader(Spendable):
                 raise located(error, self._lines.number) from None
 
     def _operations_of(self, line: str) -> Iterator[Operation]:
+        if self._keyword is None and (bare := _BARE_ID.match(line)):
+            line = f'{line[: bare.start(1)]}"{bare[1]}"{line[bare.end() :]}'
         for kind, text in self._tokens.of_line(line):
             if self._keyword is None:
                 self._begin_row(kind, text)

@@ -77,6 +77,30 @@ def write(codec, found):
     return b"".join(parts) + writer.finish()
 
 
+@pytest.mark.parametrize("end", [" .", ".", "", " # comment", " .\r", "\t. TX . TC ."])
+@pytest.mark.parametrize("key", ["id", "prev"])
+def test_id_of_a_patch_may_stand_bare(codec, key, end):
+    bare = "0F1e2d3c-0000-4000-8000-000000000001"
+
+    assert read(codec, f"H\t{key}  {bare}{end}\n")[0] == Header(key, f'"{bare}"')
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "H other 0f1e2d3c-0000-4000-8000-000000000001 .",
+        "H id 0f1e2d3c-0000-4000-8000-00000000000 .",
+        "H id 0f1e2d3c-0000-4000-8000-0000000000011 .",
+        "H id 0f1e2d3c+0000-4000-8000-000000000001 .",
+        "Hid 0f1e2d3c-0000-4000-8000-000000000001 .",
+        "H id0f1e2d3c-0000-4000-8000-000000000001 .",
+    ],
+)
+def test_what_is_no_bare_id_is_refused(codec, row):
+    with pytest.raises(InvalidSyntax):
+        read(codec, row)
+
+
 def test_all_kinds_of_rows_are_read(codec):
     found = read(
         codec,

@@ -154,7 +154,12 @@ impl<S: Sink> RdfPatchReader<S> {
         self.line = number;
         // Rows of any layout set registers without a look at what stood there.
         self.last = LastIris::default();
-        self.tokens(text, sink)
+        match bare_id(text) {
+            Some((before, id, behind)) if self.keyword.is_none() => {
+                self.tokens(&format!("{before}\"{id}\"{behind}"), sink)
+            }
+            _ => self.tokens(text, sink),
+        }
     }
 
     /// A whole row `A` or `D` on its line. False where it is anything but ordinary: what was set then does no harm,
@@ -620,6 +625,24 @@ impl<S: Sink> RdfPatchReader<S> {
         };
         Ok(OwnedTerm::Literal { lexical, kind })
     }
+}
+
+/// A row that has the id of a patch as it stands in JSON and on command lines: what is before it, the id, and the rest.
+fn bare_id(text: &str) -> Option<(&str, &str, &str)> {
+    const BLANKS: [char; 3] = [' ', '\t', '\r'];
+    let row = text.trim_start_matches(BLANKS).strip_prefix('H')?;
+    let key = row.trim_start_matches(BLANKS);
+    let value = key.strip_prefix("id").or_else(|| key.strip_prefix("prev"))?;
+    let id_begins = value.trim_start_matches(BLANKS);
+    let is_separated = key.len() < row.len() && id_begins.len() < value.len();
+    let (id, behind) = id_begins.split_at_checked(36)?;
+    let is_id = id.bytes().enumerate().all(|(at, byte)| match at {
+        8 | 13 | 18 | 23 => byte == b'-',
+        _ => byte.is_ascii_hexdigit(),
+    });
+    let has_ended = behind.is_empty() || behind.starts_with([' ', '\t', '\r', '.', '#']);
+    let before = &text[..text.len() - id_begins.len()];
+    (is_separated && is_id && has_ended).then_some((before, id, behind))
 }
 
 fn typed(iri: String) -> OwnedKind {

@@ -51,9 +51,35 @@ class OptionsDocument(BaseModel):
     rdf_star: bool = LogOptions().rdf_star
     generalized_statements: bool = LogOptions().generalized_statements
 
-    def options(self) -> LogOptions:
-        """The options of a log."""
-        return LogOptions(rdf_star=self.rdf_star, generalized_statements=self.generalized_statements)
+
+class WantedOptionsDocument(BaseModel):
+    """Options that a log is to have. Those that are left out are the default ones, or as they are."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    rdf_star: bool | None = None
+    generalized_statements: bool | None = None
+
+    def of(self, others: LogOptions) -> LogOptions:
+        """The options of a log, with those of others where nothing is said."""
+        return LogOptions(
+            rdf_star=others.rdf_star if self.rdf_star is None else self.rdf_star,
+            generalized_statements=(
+                others.generalized_statements if self.generalized_statements is None else self.generalized_statements
+            ),
+        )
+
+
+class NewLogDocument(WantedOptionsDocument):
+    """What a log is created with."""
+
+    options: WantedOptionsDocument | None = Field(
+        default=None, description="The same, as descriptions of logs have them."
+    )
+
+    def of(self, others: LogOptions) -> LogOptions:
+        """The options of a log, with those of others where nothing is said."""
+        return super().of(others if self.options is None else self.options.of(others))
 
 
 class LogDocument(BaseModel):

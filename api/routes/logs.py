@@ -10,12 +10,12 @@ from fastapi.responses import JSONResponse
 
 from api.access import may, readable_logs
 from api.conditions import tag
-from api.documents import LogDocument, LogsDocument, OptionsDocument, TruncationDocument, VerificationDocument
+from api.documents import LogDocument, LogsDocument, NewLogDocument, TruncationDocument, VerificationDocument
 from api.parameters import LAST_NAME
 from api.service import Service, service_of
 from patchlog.errors import LogAlreadyExists
 from patchlog.log.documents import description_document, verification_document
-from patchlog.log.records import LogDescription
+from patchlog.log.records import LogDescription, LogOptions
 
 __all__ = ["router"]
 
@@ -51,10 +51,10 @@ async def list_logs(
     responses={201: {"model": LogDocument, "description": "It is new"}},
     dependencies=[may("admin")],
 )
-async def create_log(request: Request, log: str, options: OptionsDocument | None = None) -> Response:
+async def create_log(request: Request, log: str, document: NewLogDocument | None = None) -> Response:
     """Create a log. One that is there already stays as it is; where other options are asked for, that is a conflict."""
     service = service_of(request)
-    description, is_new = await service.run(lambda: _created(service, log, options))
+    description, is_new = await service.run(lambda: _created(service, log, document or NewLogDocument()))
     return _described(description, 201 if is_new else 200)
 
 
@@ -116,13 +116,12 @@ def _described(description: LogDescription, status: int = 200) -> Response:
     return JSONResponse(description_document(description), status, headers)
 
 
-def _created(service: Service, name: str, options: OptionsDocument | None) -> tuple[LogDescription, bool]:
-    wanted = (options or OptionsDocument()).options()
+def _created(service: Service, name: str, document: NewLogDocument) -> tuple[LogDescription, bool]:
     try:
-        return service.store.create(name, wanted), True
+        return service.store.create(name, document.of(LogOptions())), True
     except LogAlreadyExists:
         description = service.log(name).describe()
-        if options is not None and description.options != wanted:
+        if document.of(description.options) != description.options:
             raise LogAlreadyExists(
                 f"there is a log {name!r} already, with other options; they are fixed when it is created"
             ) from None

@@ -62,6 +62,8 @@ def revert(
         head = log.head()
         # What was appended under this id before is answered again, whatever was said since.
         is_known = id is not None and log.find(patch_id) is not None
+        if expected_head is not ANY_HEAD and head.id != expected_head and not is_known:
+            raise HeadMismatch(expected_head, head.id)
         later = iter(()) if is_known else operations_between(log, to_version, head.version)
         with temporary_files(), SpooledTemporaryFile(CHUNK_BYTES) as file:
             with closing(taken_back(log, from_version, to_version, later, in_memory=in_memory)) as parts:

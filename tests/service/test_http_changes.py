@@ -197,6 +197,17 @@ def test_revert_has_a_precondition(changed):
     assert refused.json()["head"]["version"] == 4
 
 
+def test_precondition_of_a_revert_goes_before_its_conflicts(changed):
+    """Who works on what was there before has to look again, whatever it is that stands against it now."""
+    stale = {"If-Match": changed.get().headers["etag"]}
+    changed.append_text(change("a"))
+    changed.append_text(change("", "a"))
+
+    refused = changed.client.post(f"{changed.path}/revert", json={"version": 2}, headers=stale)
+
+    assert (refused.status_code, refused.json()["head"]["version"]) == (412, 6)
+
+
 def test_revert_may_be_retried(changed, patches):
     document = {"from": 1, "to": 3, "id": patches.C}
 

@@ -43,12 +43,26 @@ def test_options_are_fixed(service):
     created = service.client.put("/logs/plain", json=plain)
     same = service.client.put("/logs/plain", json=plain)
     other = service.client.put("/logs/plain", json={"rdf_star": True})
-    silent = service.client.put("/logs/plain")
+    silent = [service.client.put("/logs/plain"), service.client.put("/logs/plain", json={})]
+    in_part = service.client.put("/logs/plain", json={"rdf_star": False})
 
     assert created.json()["options"] == plain
-    assert (created.status_code, same.status_code, other.status_code, silent.status_code) == (201, 200, 409, 200)
+    assert (created.status_code, same.status_code, other.status_code) == (201, 200, 409)
+    assert [answer.status_code for answer in (*silent, in_part)] == [200, 200, 200]
     assert other.headers["content-type"] == PROBLEM
     service.client.delete("/logs/plain")
+
+
+def test_options_may_be_given_as_a_description_has_them(service):
+    described = service.client.put("/logs/first", json={"options": {"rdf_star": False}}).json()
+
+    copied = service.client.put("/logs/second", json={"options": described["options"]})
+    other = service.client.put("/logs/second", json={"options": {"rdf_star": True}})
+
+    assert copied.json()["options"] == described["options"] == {"rdf_star": False, "generalized_statements": True}
+    assert (copied.status_code, other.status_code) == (201, 409)
+    for name in ("first", "second"):
+        service.client.delete(f"/logs/{name}")
 
 
 @pytest.mark.parametrize("kind", [None, "text/plain", "application/x-www-form-urlencoded", "application/rdf-patch"])
@@ -63,7 +77,18 @@ def test_document_of_another_type_is_told_which_one_is_read(log, kind):
         assert "application/json" in refused.json()["detail"]
 
 
-@pytest.mark.parametrize("body", [b"{", b"[]", b'{"rdf_star": 1}', b'{"colour": "red"}', b'{"rdf_star": "yes"}'])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"{",
+        b"[]",
+        b'{"rdf_star": 1}',
+        b'{"colour": "red"}',
+        b'{"options": {"colour": "red"}}',
+        b'{"options": 1}',
+        b'{"rdf_star": "yes"}',
+    ],
+)
 def test_options_that_are_none_are_refused(service, body):
     refused = service.client.put("/logs/none", content=body, headers={"Content-Type": "application/json"})
 

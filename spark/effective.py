@@ -24,7 +24,7 @@ from patchlog.log.records import LoggedPatch, PatchRecord
 from patchlog.log.snapshots.reading import STORED_LIMITS
 from patchlog.pipes import drain
 
-__all__ = ["DATASET_COLUMNS", "NAMESPACE_COLUMNS", "QUAD_COLUMNS", "View", "batches_of", "dataset_batches"]
+__all__ = ["DATASET_COLUMNS", "NAMESPACE_COLUMNS", "QUAD_COLUMNS", "Share", "View", "batches_of", "dataset_batches"]
 
 Integers = npt.NDArray[np.int64]
 
@@ -78,6 +78,28 @@ class View:
         return NAMESPACE_COLUMNS if self.is_namespaces else QUAD_COLUMNS
 
 
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What one of several readers takes of a dataset: of n readers, each every n-th block of rows.
+
+    A stream of Jelly can only be read from its begin. To decode it takes a small part of what Spark does with its rows,
+    so each reader decodes all of it.
+    """
+
+    part: int = 0
+    parts: int = 1
+
+    def of(self, batch: Any, first_row: int) -> Iterator[Any]:
+        """What of a batch is in it, from the number of the batch's first row."""
+        begin = 0
+        while begin < batch.num_rows:
+            block = (first_row + begin) // _BATCH_ROWS
+            end = min(batch.num_rows, (block + 1) * _BATCH_ROWS - first_row)
+            if block % self.parts == self.part:
+                yield batch.slice(begin, end - begin)
+            begin = end
+
+
 def batches_of(patches: Iterable[LoggedPatch], view: View) -> Iterator[Any]:
     """The rows of patches as Arrow batches, in the order of versions and positions."""
     decoder = ArrowDecoder("jelly-patch", limits=STORED_LIMITS, batch_rows=_BATCH_ROWS)
@@ -92,14 +114,18 @@ def batches_of(patches: Iterable[LoggedPatch], view: View) -> Iterator[Any]:
     whole.check_finished()
 
 
-def dataset_batches(chunks: Iterable[bytes]) -> Iterator[Any]:
-    """The quads of a snapshot as Arrow batches."""
+def dataset_batches(chunks: Iterable[bytes], share: Share | None = None) -> Iterator[Any]:
+    """The quads of a snapshot as Arrow batches, all of them or a share."""
+    share = share or Share()
     decoder = ArrowDecoder("jelly", limits=STORED_LIMITS, batch_rows=_BATCH_ROWS)
+    rows = 0
     for batch in drain(decoder, chunks):
         found = pa.record_batch(batch)
-        texts = {name: found[name].cast(pa.string()) for name in DATASET_COLUMNS.names}
-        texts["graph"] = texts["graph"].fill_null("")
-        yield pa.RecordBatch.from_arrays(list(texts.values()), schema=DATASET_COLUMNS)
+        for piece in share.of(found, rows):
+            texts = {name: piece[name].cast(pa.string()) for name in DATASET_COLUMNS.names}
+            texts["graph"] = texts["graph"].fill_null("")
+            yield pa.RecordBatch.from_arrays(list(texts.values()), schema=DATASET_COLUMNS)
+        rows += found.num_rows
 
 
 class _WholePatches:

@@ -38,7 +38,7 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from patchlog.errors import UsageError
-from spark.effective import DATASET_COLUMNS, View, batches_of, dataset_batches
+from spark.effective import DATASET_COLUMNS, Share, View, batches_of, dataset_batches
 from spark.origin import Origin, Range, plan
 from spark.sink import PatchWriter
 
@@ -47,6 +47,8 @@ __all__ = ["PatchLogSource", "register"]
 _MOST_VERSION: Final = (1 << 63) - 1
 _VIEWS: Final = {"quads": False, "namespaces": True}
 _PARTITIONS: Final = 2 * (os.cpu_count() or 1)
+_MOST_SHARES: Final = 8
+"""Each reader of a snapshot fetches and decodes all of it."""
 
 
 def register(session: SparkSession) -> None:
@@ -119,7 +121,8 @@ class _Reading:
     def plan(self, after: int, until: int | None) -> list[InputPartition]:
         """Partitions that read the versions behind `after` side by side, up to the head where no end is given."""
         if self.snapshot is not None:
-            return [InputPartition(Range(0, self.snapshot))]
+            shares = min(self.partitions, _MOST_SHARES)
+            return [InputPartition(Share(part, shares)) for part in range(shares)]
         if self.ranges is not None:
             return [InputPartition(chosen) for chosen in self.ranges]
         with self.origin.opened() as log:
@@ -128,16 +131,16 @@ class _Reading:
             ranges = plan(log, whole, self.partitions, is_divisible=not self.origin.is_file)
         return [InputPartition(chosen) for chosen in ranges] or [InputPartition(None)]
 
-    def read(self, chosen: Range | None) -> Iterator[Any]:
+    def read(self, chosen: Range | Share | None) -> Iterator[Any]:
         """The rows of a partition."""
         if chosen is None:
             return
         with self.origin.opened() as log:
-            batches = (
-                batches_of(log.read(chosen.after, until=chosen.until), self.view)
-                if self.snapshot is None
-                else dataset_batches(log.snapshots.read(self.snapshot))
-            )
+            if isinstance(chosen, Range):
+                batches = batches_of(log.read(chosen.after, until=chosen.until), self.view)
+            else:
+                assert self.snapshot is not None
+                batches = dataset_batches(log.snapshots.read(self.snapshot), chosen)
             for batch in batches:
                 yield batch if self.graphs is None else _of_graphs(batch, self.graphs)
 

@@ -32,23 +32,23 @@ class LocalUpload:
         spool: Spool | None = None,
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
-        self._intake = PatchIntake(format, options, limits=limits)
+        self._intake: PatchIntake | None = PatchIntake(format, options, limits=limits)
         self._staging = Staging(options, spool)
         self._place = place
-        self._has_ended = False
         self._is_appended = False
 
     def write(self, data: bytes, /) -> None:
         """Take some bytes."""
-        if self._has_ended:
+        if self._intake is None:
             raise UsageError("this upload has ended: begin a new one for what comes after it")
         self._stage(self._intake.feed(data))
 
     def finish(self) -> Sequence[IngestedPatch]:
         """Say that the input has ended, and return what is known of its patches."""
-        if not self._has_ended:
+        if self._intake is not None:
             self._stage(self._intake.finish())
-            self._has_ended = True
+            # Its tables take megabytes, which many uploads that wait for the writer would keep.
+            self._intake = None
         return [patch.ingested for patch in self._staging.patches]
 
     def append(self, expected_head: ExpectedHead = ANY_HEAD) -> Appended:

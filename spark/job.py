@@ -136,7 +136,9 @@ class ApplyJob:
         before = self.tables.changes.number()
         dataset = self._read({"snapshot": str(version)})
         record = log.find(version)
-        merge_namespaces(self.tables.namespaces, namespaces_at(self.session, self.tables, log, version), version)
+        namespaces = namespaces_at(self.session, self.tables, log, version)
+        if namespaces is not None:
+            merge_namespaces(self.tables.namespaces, namespaces, version)
         rows = changes_to(self.tables, dataset, version, record)
         if not append_changes(self.tables.changes, rows, Range(before, version)):
             return 0

@@ -40,11 +40,13 @@ def changes_to(tables: Tables, dataset: DataFrame, version: int, record: PatchRe
     )
 
 
-def namespaces_at(session: SparkSession, tables: Tables, log: PatchLog, version: int) -> DataFrame:
-    """What each namespace is in a snapshot, as `spark.reduction.last_namespaces` gives it."""
+def namespaces_at(session: SparkSession, tables: Tables, log: PatchLog, version: int) -> DataFrame | None:
+    """What each namespace is in a snapshot, as `spark.reduction.last_namespaces` gives it; None where nothing is."""
     found, _ = namespaces_of(log.snapshots.read(version))
     gone = {(row.graph, row.name) for row in tables.namespaces.read().collect()} - found.keys()
     rows: list[tuple[str, str, str | None, int, bool]]
     rows = [(graph, name, iri, version, False) for (graph, name), iri in found.items()]
     rows += [(graph, name, None, version, False) for graph, name in gone]
+    if not rows:
+        return None
     return session.createDataFrame(rows, "graph STRING, name STRING, iri STRING, since BIGINT, was_other BOOLEAN")

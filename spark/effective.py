@@ -24,7 +24,16 @@ from patchlog.log.records import LoggedPatch, PatchRecord
 from patchlog.log.snapshots.reading import STORED_LIMITS
 from patchlog.pipes import drain
 
-__all__ = ["DATASET_COLUMNS", "NAMESPACE_COLUMNS", "QUAD_COLUMNS", "Share", "View", "batches_of", "dataset_batches"]
+__all__ = [
+    "DATASET_COLUMNS",
+    "NAMESPACE_COLUMNS",
+    "QUAD_COLUMNS",
+    "Share",
+    "View",
+    "batches_of",
+    "dataset_batches",
+    "shared_batches",
+]
 
 Integers = npt.NDArray[np.int64]
 
@@ -89,14 +98,14 @@ class Share:
     part: int = 0
     parts: int = 1
 
-    def of(self, batch: Any, first_row: int) -> Iterator[Any]:
-        """What of a batch is in it, from the number of the batch's first row."""
+    def of(self, batch: Any, first_row: int) -> Iterator[tuple[int, Any]]:
+        """What of a batch is in it, from the number of the batch's first row; each piece with that of its own."""
         begin = 0
         while begin < batch.num_rows:
             block = (first_row + begin) // _BATCH_ROWS
             end = min(batch.num_rows, (block + 1) * _BATCH_ROWS - first_row)
             if block % self.parts == self.part:
-                yield batch.slice(begin, end - begin)
+                yield first_row + begin, batch.slice(begin, end - begin)
             begin = end
 
 
@@ -116,15 +125,18 @@ def batches_of(patches: Iterable[LoggedPatch], view: View) -> Iterator[Any]:
 
 def dataset_batches(chunks: Iterable[bytes], share: Share | None = None) -> Iterator[Any]:
     """The quads of a snapshot as Arrow batches, all of them or a share."""
-    share = share or Share()
+    for _, piece in shared_batches(chunks, share or Share()):
+        texts = [piece[name].cast(pa.string()) for name in DATASET_COLUMNS.names]
+        yield pa.RecordBatch.from_arrays(texts, schema=DATASET_COLUMNS)
+
+
+def shared_batches(chunks: Iterable[bytes], share: Share) -> Iterator[tuple[int, Any]]:
+    """The quads of a share of a snapshot, dictionary-encoded, and with each batch the number of its first row."""
     decoder = ArrowDecoder("jelly", limits=STORED_LIMITS, batch_rows=_BATCH_ROWS)
     rows = 0
     for batch in drain(decoder, chunks):
         found = pa.record_batch(batch)
-        for piece in share.of(found, rows):
-            texts = {name: piece[name].cast(pa.string()) for name in DATASET_COLUMNS.names}
-            texts["graph"] = texts["graph"].fill_null("")
-            yield pa.RecordBatch.from_arrays(list(texts.values()), schema=DATASET_COLUMNS)
+        yield from share.of(found, rows)
         rows += found.num_rows
 
 

@@ -19,7 +19,8 @@ from patchlog.errors import PatchLogError, PositionGone
 from patchlog.log.contract import PatchLog
 from spark.conflicts import again_after_conflicts
 from spark.faults import may_die
-from spark.merging import append_changes, merge_namespaces, merge_quads
+from spark.loading import can_load, load
+from spark.merging import append_changes, commit_loaded, merge_namespaces, merge_quads
 from spark.origin import Origin, Range, balanced
 from spark.reduction import last_namespaces
 from spark.restarting import changes_to, namespaces_at
@@ -134,11 +135,20 @@ class ApplyJob:
         self._merge(log, version)
         started = time.monotonic()
         before = self.tables.changes.number()
-        dataset = self._read({"snapshot": str(version)})
         record = log.find(version)
         namespaces = namespaces_at(self.session, self.tables, log, version)
         if namespaces is not None:
             merge_namespaces(self.tables.namespaces, namespaces, version)
+        if can_load(self.tables):
+            loaded = load(self.session, self.origin, self.tables, version, record)
+            may_die(self.session, "changes-read")
+            if not commit_loaded(self.session, self.tables, loaded, version):
+                return 0
+            seconds = time.monotonic() - started
+            self.tell(Done("changes", Range(before, version), loaded.rows, seconds, version))
+            self.tell(Done("quads", Range(before, version), loaded.rows, seconds, version))
+            return loaded.rows
+        dataset = self._read({"snapshot": str(version)})
         rows = changes_to(self.tables, dataset, version, record)
         if not append_changes(self.tables.changes, rows, Range(before, version)):
             return 0

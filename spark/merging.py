@@ -17,12 +17,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  as everybody has it
 
 from spark.faults import may_die
+from spark.loading import Loaded
 from spark.origin import Range
 from spark.reduction import HASH, IS_AGAIN, QUAD, added_again, last_quads, with_hash
 from spark.row_commit import FILE, ROW, RowCommit
 from spark.tables import LogTable, Tables
 
-__all__ = ["Merged", "append_changes", "merge_namespaces", "merge_quads"]
+__all__ = ["Merged", "append_changes", "commit_loaded", "merge_namespaces", "merge_quads"]
 
 _BROADCAST_ROWS: Final = 500_000
 """Batches up to this size are sent to all executors whole."""
@@ -149,6 +150,23 @@ def append_changes(changes: LogTable, rows: DataFrame, whole: Range) -> bool:
         return False
     commit.put_in(changes.with_all_columns(rows))
     commit.commit(whole.until)
+    return True
+
+
+def commit_loaded(session: SparkSession, tables: Tables, loaded: Loaded, version: int) -> bool:
+    """Commit what was loaded for tables that were empty; False where another job has begun one of them meanwhile."""
+    commit = tables.changes.begin_row_commit()
+    if commit.number >= 0:
+        return False
+    commit.put_in_files(loaded.changes)
+    commit.commit(version)
+    may_die(session, "changes-committed")
+    commit = tables.quads.begin_row_commit()
+    if commit.number < 0 and commit.is_empty:
+        commit.put_in_files(loaded.quads)
+        with tables.quads.saying({"log": tables.log.name, "from": -1, "to": version}):
+            commit.commit(version)
+        may_die(session, "quads-committed")
     return True
 
 

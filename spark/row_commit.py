@@ -11,6 +11,7 @@ Nobody sees half of it. Delta refuses the commit where another has changed meanw
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Any, Final
 
@@ -86,6 +87,12 @@ class RowCommit:
     def put_in(self, rows: DataFrame) -> None:
         """Put in rows that have all columns of the table."""
         self._actions = self._actions.appendedAll(self._transaction.writeFiles(_java(rows)))
+
+    def put_in_files(self, adds: Iterable[str]) -> None:
+        """Put in files that stand in the table's folder, each as an `add` of Delta's log, in JSON."""
+        parse = _object(self._delta.actions, "Action").fromJson
+        for add in adds:
+            self._actions = self._actions.appended(parse(add))
 
     def commit(self, number: int) -> None:
         """Do it, under this number."""

@@ -197,6 +197,12 @@ class LogTable:
         return self.properties().get(LOG_PROPERTY) == _SEVERAL
 
     @property
+    def local_folder(self) -> Path | None:
+        """The folder of the table, where it is one of this machine or of all that work on it."""
+        place = self._delta_log.dataPath().toUri()
+        return Path(place.getPath()) if place.getScheme() == "file" else None
+
+    @property
     def columns(self) -> list[str]:
         """The names of all columns."""
         return self._columns(is_shared=self.is_shared).names

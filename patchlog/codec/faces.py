@@ -116,6 +116,9 @@ class RdfEncoderFace(Protocol):
     def statements(self, statements: Iterable[Statement], /) -> None:
         """Write many statements."""
 
+    def nquads(self, text: bytes, /) -> None:
+        """Write the statements of whole lines of N-Triples or N-Quads."""
+
     def namespace(self, name: str, iri: Term, /) -> None:
         """Write a namespace declaration; nothing where they are not enabled."""
 

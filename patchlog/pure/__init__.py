@@ -8,6 +8,7 @@ from patchlog.codec.rdf_encoder import RdfEncoder
 from patchlog.pure.arrow_decoder import ArrowDecoder
 from patchlog.pure.arrow_encoder import ArrowEncoder
 from patchlog.pure.converter import Converter
+from patchlog.pure.line_hashes import hashes_are_distinct, hashes_by_part, hashes_of_lines
 from patchlog.pure.patch_intake import PatchIntake
 from patchlog.text.nquads import NQuadsReader
 from patchlog.text.rdf_patch_reader import RdfPatchReader
@@ -26,4 +27,7 @@ __all__ = [
     "RdfEncoder",
     "RdfPatchReader",
     "RdfPatchWriter",
+    "hashes_are_distinct",
+    "hashes_by_part",
+    "hashes_of_lines",
 ]

@@ -15,6 +15,7 @@ from typing import IO, Final, Self, TypeAlias
 from weakref import finalize
 
 from patchlog.effect import NamespaceKey
+from patchlog.log.snapshots.files import errors_of_files
 from patchlog.model import Term
 
 __all__ = ["MEMORY_BYTES", "Line", "QuadChanges", "Spilling", "lines_of", "resolved"]
@@ -156,16 +157,20 @@ class _Spill:
         parts: list[list[Line]] = [[] for _ in range(_PARTS)]
         for line in lines:
             parts[hash(line) >> shift & (_PARTS - 1)].append(line)
-        place = self._file.seek(0, 2)
+        with errors_of_files():
+            place = self._file.seek(0, 2)
         for part, places in zip(parts, self._places, strict=True):
             if part:
                 part.append(b"")
-                size = self._file.write(b"\n".join(part))
+                with errors_of_files():
+                    size = self._file.write(b"\n".join(part))
                 places.append((place, size, is_there))
                 place += size
 
     def part(self, number: int) -> Iterator[tuple[list[Line], bool]]:
         """Yield the lines of a part, in their order."""
         for place, size, is_there in self._places[number]:
-            self._file.seek(place)
-            yield lines_of(self._file.read(size)), is_there
+            with errors_of_files():
+                self._file.seek(place)
+                text = self._file.read(size)
+            yield lines_of(text), is_there

@@ -9,14 +9,14 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from io import BytesIO
 from pathlib import Path
 from typing import IO, Any, Final, Protocol, TypeAlias, cast
 
 from patchlog.errors import MissingExtra, StorageError, StorageFull, UsageError
 
-__all__ = ["Files", "MemoryFiles", "StoredFiles", "Write"]
+__all__ = ["Files", "MemoryFiles", "StoredFiles", "Write", "errors_of_files"]
 
 Write: TypeAlias = Callable[[bytes], object]
 _PART: Final = ".part"
@@ -86,7 +86,7 @@ class StoredFiles:
         if self._root is not None and _is_remote(self._root):
             return None
         folder = self._beside if self._root is None else Path(self._root)
-        with _translated():
+        with errors_of_files():
             folder.mkdir(parents=True, exist_ok=True)
         return folder
 
@@ -99,14 +99,22 @@ class StoredFiles:
     @contextmanager
     def create(self, location: str) -> Iterator[Write]:
         """A context in which a file is written."""
-        with _translated():
-            writing = _remote_file(location) if _is_remote(location) else _local_file(self._path(location))
-            with writing as write:
-                yield write
+        with ExitStack() as writing:
+            with errors_of_files():
+                file = _remote_file(location) if _is_remote(location) else _local_file(self._path(location))
+                write = writing.enter_context(file)
+
+            def translated(data: bytes) -> None:
+                with errors_of_files():
+                    write(data)
+
+            yield translated  # what else fails there is no error of this file
+            with errors_of_files():
+                writing.close()
 
     def open(self, location: str) -> IO[bytes]:
         """Open a file to read and to seek in."""
-        with _translated():
+        with errors_of_files():
             try:
                 if _is_remote(location):
                     storage, path = _storage_of(location)
@@ -117,7 +125,7 @@ class StoredFiles:
 
     def delete(self, location: str) -> None:
         """Delete a file, if it is there."""
-        with _translated(), suppress(FileNotFoundError):
+        with errors_of_files(), suppress(FileNotFoundError):
             if _is_remote(location):
                 storage, path = _storage_of(location)
                 storage.rm_file(path)
@@ -185,8 +193,8 @@ def _storage_of(location: str, **options: Any) -> tuple[Any, str]:
 
 
 @contextmanager
-def _translated() -> Iterator[None]:
-    """Let the errors of files come out as ours."""
+def errors_of_files() -> Iterator[None]:
+    """Let the errors of files, temporary ones too, come out as ours."""
     try:
         yield
     except OSError as error:

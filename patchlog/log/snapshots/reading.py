@@ -12,10 +12,11 @@ from patchlog.codec.faces import SourceFormat
 from patchlog.codec.options import Limits
 from patchlog.effect import Effective, NamespaceKey
 from patchlog.engine import Converter, RdfDecoder, RdfPatchReader
+from patchlog.log.contract import SnapshotFormat
 from patchlog.log.snapshots.changes import Line, QuadChanges, Spilling, lines_of
 from patchlog.model import DEFAULT_GRAPH, NamespaceAdd, NamespaceDelete, Term
 
-__all__ = ["NAMESPACES_OF_GRAPHS", "STORED_LIMITS", "changes_of", "namespaces_of", "quads_of"]
+__all__ = ["NAMESPACES_OF_GRAPHS", "STORED_LIMITS", "changes_of", "namespaces_of", "quads_of", "texts_of_quads"]
 
 NAMESPACES_OF_GRAPHS: Final = "patchlog.namespaces"
 """The metadata of a frame that has the namespaces of named graphs, which Jelly-RDF has no rows for: a list of graph,
@@ -53,8 +54,13 @@ def changes_of(
 
 def quads_of(chunks: Iterable[bytes]) -> Iterator[list[Line]]:
     """The quads of a snapshot."""
-    for text in _converted(Converter("jelly", "nquads", limits=STORED_LIMITS), chunks):
-        yield lines_of(_BRACKET.sub(_canonical_bracket, text) if b"<< " in text else text)
+    return map(lines_of, texts_of_quads(chunks, "jelly"))
+
+
+def texts_of_quads(chunks: Iterable[bytes], source: SnapshotFormat, limits: Limits = STORED_LIMITS) -> Iterator[bytes]:
+    """The quads of a dataset in the order in which they stand there, as whole lines. Equal quads are equal lines."""
+    for text in _converted(Converter(source, "nquads", limits=limits), chunks):
+        yield _BRACKET.sub(_canonical_bracket, text) if b"<< " in text else text
 
 
 def namespaces_of(

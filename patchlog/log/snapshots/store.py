@@ -22,10 +22,12 @@ from patchlog.errors import (
 from patchlog.log.contract import SnapshotFormat
 from patchlog.log.records import LoggedPatch, LogOptions, Snapshot, SnapshotBuild
 from patchlog.log.snapshots.changes import MEMORY_BYTES, Line, QuadChanges, Spilling, resolved
+from patchlog.log.snapshots.distinct import Distinct
 from patchlog.log.snapshots.files import Files
 from patchlog.log.snapshots.index import Begun, Filed, SnapshotIndex
-from patchlog.log.snapshots.reading import changes_of, namespaces_of, quads_of
-from patchlog.log.snapshots.writing import PLAIN, Written, write_snapshot
+from patchlog.log.snapshots.reading import changes_of, namespaces_of, quads_of, texts_of_quads
+from patchlog.log.snapshots.replay import Replay
+from patchlog.log.snapshots.writing import PLAIN, Written, texts_of, write_snapshot
 from patchlog.model import Term
 
 __all__ = ["LocalSnapshots"]
@@ -33,6 +35,7 @@ __all__ = ["LocalSnapshots"]
 Check: TypeAlias = Callable[[], object]
 _Lines: TypeAlias = list[Line]
 _Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
 
 _CHUNK_BYTES: Final = 256 << 10
 _RENEW_SECONDS: Final = 10.0
@@ -83,7 +86,7 @@ class LocalSnapshots:
 
     def build_begun(self, begun: Begun, check: Check = _go_on) -> Snapshot:
         """Make what was begun. `check` is called all the time; what it raises ends the work."""
-        return self._made(begun, check, lambda keep: self._changes_until(begun, keep))
+        return self._made(begun, check, lambda keep: self._written(begun, self._changes_until(begun, keep), keep))
 
     def put(self, version: int, chunks: Iterable[bytes], format: SnapshotFormat = "jelly") -> Snapshot:
         """Take a dataset in, or compare it with what the log says."""
@@ -94,7 +97,7 @@ class LocalSnapshots:
         begun = self._index.begin(0, is_given=True)
         if isinstance(begun, Filed):
             return self._checked(begun.snapshot, chunks, format)
-        return self._made(begun, _go_on, lambda keep: self._taken(chunks, format, keep))
+        return self._made(begun, _go_on, lambda keep: self._written_as_sent(begun, chunks, format, keep))
 
     def read(self, version: int, *, start: int = 0) -> Iterator[bytes]:
         """The bytes of a snapshot, from a place on."""
@@ -120,15 +123,22 @@ class LocalSnapshots:
                 self._files.delete(location)
             self._index.emptied(locations)
 
-    def _made(self, begun: Begun, check: Check, changes: Callable[[_Keep], QuadChanges]) -> Snapshot:
+    def _made(self, begun: Begun, check: Check, write: Callable[[_Keep], Written]) -> Snapshot:
         keep = _Keep(self._index, begun, check)
         try:
             self.sweep()
-            written = self._written(begun, changes(keep), keep)
-            return self._index.complete(begun, written)
+            return self._index.complete(begun, self._written_for(begun, write, keep))
         except BaseException as error:
             reason = str(error) if isinstance(error, PatchLogError) else type(error).__name__
             self._give_up(begun, reason)
+            raise
+
+    def _written_for(self, begun: Begun, write: Callable[[_Keep], Written], keep: _Keep) -> Written:
+        try:
+            return write(keep)
+        except StorageError:
+            # Who deletes the log, or takes this process for dead, deletes the file: then that is what is to be told.
+            self._index.renew(begun)
             raise
 
     def _give_up(self, begun: Begun, reason: str) -> None:
@@ -152,21 +162,38 @@ class LocalSnapshots:
         changes.namespaces.update(namespaces)
         return changes
 
+    def _written_as_sent(self, begun: Begun, chunks: Iterable[bytes], format: SnapshotFormat, keep: _Keep) -> Written:
+        """Write a dataset in the order in which it comes, and only where it has a quad twice begin once more."""
+        sent = Replay(chunks, self._files.folder)
+        written = _plain_first(begun, lambda options: self._copied(options, begun, sent, format, keep))
+        return self._written(begun, self._taken(sent, format, keep), keep) if written is None else written
+
+    def _copied(
+        self, options: LogOptions, begun: Begun, sent: Iterable[bytes], format: SnapshotFormat, keep: _Keep
+    ) -> Written | None:
+        """Write what was sent; None where it has a quad twice, and the file is of no use."""
+        namespaces, chunks = namespaces_of(sent, self._limits) if format == "jelly" else ({}, iter(sent))
+        distinct = Distinct(self._memory_bytes, self._files.folder)
+
+        def texts() -> Iterator[bytes]:
+            for text in keep.through(texts_of_quads(chunks, format, self._limits)):
+                distinct.add(text)
+                yield text
+
+        with self._files.create(begun.location) as write:
+            written = write_snapshot(texts(), namespaces, options, write)
+        return written if distinct.are_all() else None
+
     def _written(self, begun: Begun, changes: QuadChanges, keep: _Keep) -> Written:
-        """Write the file, as plain RDF 1.1 where it is that: readers that know no more can read it."""
-        try:
-            return self._written_as(PLAIN, begun, changes, keep)
-        except InvalidTerm:
-            if begun.options == PLAIN:
-                raise
-            return self._written_as(begun.options, begun, changes, keep)
+        """Write what a dataset is changed to."""
+        return _plain_first(begun, lambda options: self._written_as(options, begun, changes, keep))
 
     def _written_as(self, options: LogOptions, begun: Begun, changes: QuadChanges, keep: _Keep) -> Written:
         namespaces, base = ({}, iter(())) if begun.base is None else self._dataset(begun.base)
         apply_effect(set(), namespaces, Effect(namespaces=changes.namespaces))
         quads = resolved(base, changes, self._spilling)
         with self._files.create(begun.location) as write:
-            return write_snapshot(keep.through(quads), namespaces, options, write)
+            return write_snapshot(texts_of(keep.through(quads)), namespaces, options, write)
 
     def _checked(self, snapshot: Snapshot, chunks: Iterable[bytes], format: SnapshotFormat) -> Snapshot:
         """The snapshot that is there, where what was sent has its quads and no others."""
@@ -210,6 +237,16 @@ class LocalSnapshots:
             yield chunk
         if digest.digest() != filed.snapshot.sha256:
             raise _damaged(filed)
+
+
+def _plain_first(begun: Begun, write: Callable[[LogOptions], _Result]) -> _Result:
+    """Write as plain RDF 1.1 what is that, for readers that know no more, and else as the log allows it."""
+    try:
+        return write(PLAIN)
+    except InvalidTerm:
+        if begun.options == PLAIN:
+            raise
+        return write(begun.options)
 
 
 def _quads(filed: Filed, chunks: Iterable[bytes]) -> Iterator[_Lines]:

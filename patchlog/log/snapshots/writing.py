@@ -10,13 +10,13 @@ from typing import Final
 
 from patchlog.codec.options import LogicalType, PhysicalType, RdfOptions
 from patchlog.effect import NamespaceKey
-from patchlog.engine import NQuadsReader, RdfEncoder
+from patchlog.engine import RdfEncoder
 from patchlog.log.records import LogOptions
 from patchlog.log.snapshots.changes import Line
 from patchlog.log.snapshots.reading import NAMESPACES_OF_GRAPHS
 from patchlog.model import DEFAULT_GRAPH, RdfFrame, Term
 
-__all__ = ["PLAIN", "Written", "jelly_of", "write_snapshot"]
+__all__ = ["PLAIN", "Written", "jelly_of", "texts_of", "write_snapshot"]
 
 PLAIN: Final = LogOptions(rdf_star=False, generalized_statements=False)
 
@@ -31,13 +31,22 @@ class Written:
     namespaces: int
 
 
+def texts_of(blocks: Iterable[list[Line]]) -> Iterator[bytes]:
+    """Lines as text, as `write_snapshot` takes them."""
+    for lines in blocks:
+        yield b"\n".join([*lines, b""])
+
+
 def write_snapshot(
-    quads: Iterable[list[Line]],
+    texts: Iterable[bytes],
     namespaces: Mapping[NamespaceKey, Term],
     options: LogOptions,
     write: Callable[[bytes], object],
 ) -> Written:
-    """Write a snapshot in pieces. Raises InvalidTerm for statements that the options do not allow."""
+    """Write a snapshot of quads in pieces, each of them whole lines of N-Quads, no quad twice.
+
+    Raises InvalidTerm for statements that the options do not allow.
+    """
     encoder = _encoder(options)
     size = count = 0
     digest = sha256()
@@ -56,9 +65,9 @@ def write_snapshot(
             of_graphs.append((graph, name, iri))
     encoder.end_frame({NAMESPACES_OF_GRAPHS: json.dumps(of_graphs).encode()} if of_graphs else {})
     put(encoder.take())
-    for lines in quads:
-        count += len(lines)
-        encoder.statements(NQuadsReader().feed(b"\n".join([*lines, b""])))
+    for text in texts:
+        count += text.count(b"\n")
+        encoder.nquads(text)
         put(encoder.take())
     put(encoder.finish())
     return Written(digest.digest(), size, count, len(namespaces))

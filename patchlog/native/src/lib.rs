@@ -34,6 +34,12 @@ fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<python::arrow::ArrowDecoder>()?;
     module.add_class::<python::arrow::ArrowEncoder>()?;
     module.add_class::<python::arrow::RecordBatch>()?;
+    module.add_function(wrap_pyfunction!(python::line_hashes::hashes_of_lines, module)?)?;
+    module.add_function(wrap_pyfunction!(python::line_hashes::hashes_by_part, module)?)?;
+    module.add_function(wrap_pyfunction!(
+        python::line_hashes::hashes_are_distinct,
+        module
+    )?)?;
     module.add_class::<python::rdflib::RdflibDecoder>()?;
     module.add_class::<python::rdflib::RdflibEncoder>()?;
     Ok(())

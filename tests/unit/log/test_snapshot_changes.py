@@ -9,7 +9,7 @@ from patchlog.effect import apply_effect, effect
 from patchlog.engine import CanonicalPatchEncoder
 from patchlog.log.snapshots.changes import QuadChanges, Spilling, resolved
 from patchlog.log.snapshots.reading import changes_of, namespaces_of, quads_of
-from patchlog.log.snapshots.writing import PLAIN, write_snapshot
+from patchlog.log.snapshots.writing import PLAIN, texts_of, write_snapshot
 from patchlog.model import Add, Delete, Punctuation, TransactionAbort, TransactionCommit, TransactionStart
 
 TINY = Spilling(memory_bytes=2000)
@@ -96,7 +96,7 @@ def test_snapshot_that_was_written_is_read():
     namespaces = {("", "ex"): "<http://example.org/>", ("_:g", "ex"): "<http://example.org/g#>"}
     written = []
 
-    told = write_snapshot(blocks, namespaces, PLAIN, written.append)
+    told = write_snapshot(texts_of(blocks), namespaces, PLAIN, written.append)
 
     found, chunks = namespaces_of(written)
     assert found == namespaces
@@ -108,7 +108,7 @@ def test_thousands_of_namespaces_are_found_again():
     namespaces = {("", f"n{number}"): f"<http://example.org/{number}#>" for number in range(3000)}
     written = []
 
-    write_snapshot([[line(quad(1))]], namespaces, PLAIN, written.append)
+    write_snapshot([line(quad(1)) + b"\n"], namespaces, PLAIN, written.append)
 
     assert namespaces_of(written)[0] == namespaces
 
@@ -120,7 +120,7 @@ def test_another_reader_reads_a_snapshot():
     namespaces = {("", "ex"): "<http://example.org/>", ("_:g", "ex"): "<http://example.org/g#>"}
     written = []
 
-    write_snapshot(blocks, namespaces, PLAIN, written.append)
+    write_snapshot(texts_of(blocks), namespaces, PLAIN, written.append)
 
     names, first, second = parse.parse_jelly_flat(io.BytesIO(b"".join(written)))
     assert (names.prefix, str(names.iri)) == ("ex", "http://example.org/")

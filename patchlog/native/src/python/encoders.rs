@@ -4,13 +4,13 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString, PyTuple};
 
 use crate::arrow::reader::set_term;
-use crate::decode::nquads::Datatypes;
+use crate::decode::nquads::{Datatypes, NQuadsReader};
 use crate::encode::patch::PatchWriter;
 use crate::encode::rdf::RdfWriter;
 use crate::encode::text::{TextFormat, TextSink};
 use crate::fault::{Result, invalid_term, usage_error};
 use crate::python::converter::Output;
-use crate::python::{Count, Guarded, OrRaise, patch_options_from, rdf_options_from};
+use crate::python::{Count, Data, Guarded, OrRaise, patch_options_from, rdf_options_from};
 use crate::sink::{Action, Place, STATEMENT_PLACES, Sink, Transaction};
 
 pub fn take_bytes<'py>(py: Python<'py>, out: &mut Vec<u8>) -> Bound<'py, PyBytes> {
@@ -127,6 +127,23 @@ impl RdfEncoder {
                 state.statement(&terms)?;
             }
             Ok(())
+        })
+    }
+
+    #[pyo3(signature = (text, /))]
+    fn nquads<'py>(&self, py: Python<'py>, text: Data<'py>) -> PyResult<()> {
+        let text: &[u8] = &text;
+        self.0.with(py, |state| {
+            // A reader for each text, so that a line that did not end is not taken for the begin of another.
+            let mut reader = NQuadsReader::new();
+            let outcome = py.detach(|| {
+                reader.feed(text, &mut state.writer)?;
+                reader.finish(&mut state.writer)
+            });
+            outcome.map_err(|mut fault| {
+                fault.line = None; // of this piece: nobody knows where that begins
+                fault
+            })
         })
     }
 

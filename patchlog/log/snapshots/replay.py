@@ -1,0 +1,38 @@
+"""Chunks that can be read only once, and may be needed again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO, Final
+from weakref import finalize
+
+from patchlog.log.snapshots.files import errors_of_files
+
+__all__ = ["Replay"]
+
+_CHUNK_BYTES: Final = 256 << 10
+
+
+class Replay:
+    """Passes chunks on, and keeps them on disk: each time they are read from the first on."""
+
+    def __init__(self, chunks: Iterable[bytes], folder: Path | None) -> None:
+        self._rest = iter(chunks)
+        self._file: IO[bytes] = TemporaryFile(dir=folder)  # noqa: SIM115  it lives as long as this
+        finalize(self, self._file.close)
+
+    def __iter__(self) -> Iterator[bytes]:
+        with errors_of_files():
+            self._file.seek(0)
+        while chunk := self._read():
+            yield chunk
+        for chunk in self._rest:
+            with errors_of_files():
+                self._file.write(chunk)
+            yield chunk
+
+    def _read(self) -> bytes:
+        with errors_of_files():
+            return self._file.read(_CHUNK_BYTES)

@@ -1,0 +1,31 @@
+"""Lines told apart by their hashes, so that millions need not be kept to see whether one comes twice."""
+
+from __future__ import annotations
+
+from array import array
+from typing import Final
+
+__all__ = ["hashes_are_distinct", "hashes_by_part", "hashes_of_lines"]
+
+_PARTS: Final = 256
+
+
+def hashes_of_lines(text: bytes, /) -> bytes:
+    """The hash of each line, eight bytes each. The last line ends, too. Hashes are good for this process only."""
+    lines = text.split(b"\n")
+    lines.pop()
+    return array("q", map(hash, lines)).tobytes()
+
+
+def hashes_by_part(hashes: bytes, /) -> list[bytes]:
+    """The same hashes in 256 parts: equal ones are in the same part."""
+    parts = [array("q") for _ in range(_PARTS)]
+    for one in array("q", hashes):
+        parts[one % _PARTS].append(one)
+    return [part.tobytes() for part in parts]
+
+
+def hashes_are_distinct(hashes: bytes, /) -> bool:
+    """Whether no two hashes are equal."""
+    found = array("q", hashes)
+    return len(set(found)) == len(found)

@@ -1,0 +1,110 @@
+"""Data files of a Delta table, written by Python where the rows are, and told to Delta by what it calls `add`.
+
+Rows that come off the wire as Arrow need not go to the JVM to become Parquet: that is ten times the work. A file counts
+from the commit that names it; what no commit names, VACUUM takes.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+__all__ = ["DataFiles"]
+
+_ROWS_PER_FILE: Final = 4 << 20
+_ROWS_PER_GROUP: Final = 1 << 18
+_PREFIX_IN_STATISTICS: Final = 32
+"""How much of a text Delta's statistics have, by default."""
+
+_LAST_CHARACTER: Final = "\U0010ffff"
+
+
+class DataFiles:
+    """Files in the folder of a table, filled with batches that all have the same columns, one after another.
+
+    Columns in `various` hold something else in nearly every row, so that a dictionary of their values is not worth it.
+    """
+
+    def __init__(self, folder: str, various: frozenset[str]) -> None:
+        self.adds: list[str] = []
+        self.rows = 0
+        self._folder = Path(folder)
+        self._various = various
+        self._writer: Any = None
+        self._path = self._folder
+        self._rows_in_file = 0
+
+    def write(self, batch: Any) -> None:
+        """Add rows."""
+        if self._writer is None:
+            self._begin(batch.schema)
+        self._writer.write_batch(batch, row_group_size=_ROWS_PER_GROUP)
+        self._rows_in_file += batch.num_rows
+        if self._rows_in_file >= _ROWS_PER_FILE:
+            self.finish()
+
+    def finish(self) -> None:
+        """Close the last file: `adds` has an action for each, in JSON."""
+        if self._writer is None:
+            return
+        self._writer.close()
+        statistics = _statistics(pq.read_metadata(self._path))
+        add = {
+            "path": self._path.name,
+            "partitionValues": {},
+            "size": self._path.stat().st_size,
+            "modificationTime": int(time.time() * 1000),
+            "dataChange": True,
+            "stats": json.dumps(statistics, ensure_ascii=False, separators=(",", ":")),
+        }
+        self.adds.append(json.dumps({"add": add}))
+        self.rows += self._rows_in_file
+        self._writer = None
+        self._rows_in_file = 0
+
+    def _begin(self, schema: Any) -> None:
+        # Tried again, a task writes files of other names.
+        self._path = self._folder / f"part-{uuid.uuid4()}.snappy.parquet"
+        repeated = [name for name in schema.names if name not in self._various]
+        self._writer = pq.ParquetWriter(self._path, schema, use_dictionary=repeated, store_schema=False)
+
+
+def _statistics(metadata: Any) -> dict[str, Any]:
+    """What Delta skips files by: the least and the greatest of each column of texts and numbers."""
+    least: dict[str, Any] = {}
+    greatest: dict[str, Any] = {}
+    names = [metadata.schema.column(number).name for number in range(metadata.num_columns)]
+    for number, name in enumerate(names):
+        groups = [metadata.row_group(group).column(number).statistics for group in range(metadata.num_row_groups)]
+        if any(group is None or not group.has_min_max for group in groups):
+            continue
+        low, high = min(group.min for group in groups), max(group.max for group in groups)
+        if isinstance(low, str):
+            least[name], greatest[name] = low[:_PREFIX_IN_STATISTICS], _not_less(high)
+        elif isinstance(low, int):
+            least[name], greatest[name] = low, high
+    return {
+        "numRecords": metadata.num_rows,
+        "minValues": least,
+        "maxValues": greatest,
+        "nullCount": dict.fromkeys(names, 0),
+    }
+
+
+def _not_less(text: str) -> str:
+    """A short text that is not less than any that begins as this one does."""
+    end = _PREFIX_IN_STATISTICS
+    while text[end : end + 1] == _LAST_CHARACTER:
+        end += 1
+    return text if len(text) <= end else text[:end] + _LAST_CHARACTER
+
+
+def column_of(value: Any, type_: Any, rows: int) -> Any:
+    """A column that says the same in all rows."""
+    return pa.repeat(pa.scalar(value, type_), rows)

@@ -14,15 +14,17 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
-from api.keys import create_key, list_keys, revoke_key
+from api.keys import create_key, key_id_of, list_keys, revoke_key
 from api.server import serve
 from api.settings import CONFIG_VARIABLE, Settings
 from api.telemetry import log_to_stderr
-from patchlog.errors import PatchLogError
+from patchlog.errors import PatchLogError, UsageError
 from patchlog.log.database import Database
 from patchlog.log.migration import check_migrated, migrate
 from patchlog.log.records import time_of
@@ -30,6 +32,7 @@ from patchlog.log.records import time_of
 __all__ = ["main"]
 
 _DAY_SECONDS = 24 * 60 * 60
+_MOST_SECONDS = 1000 * 366 * _DAY_SECONDS
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -41,10 +44,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
         else:
             _serve(words)
     except ValidationError as error:
-        flaws = "; ".join(f"{'.'.join(map(str, flaw['loc']))}: {flaw['msg']}" for flaw in error.errors())
-        sys.exit(f"error: {flaws}")
+        sys.exit(f"error: {'; '.join(map(_flaw, error.errors()))}")
     except PatchLogError as error:
         sys.exit(f"error: {error}")
+
+
+def _flaw(flaw: ErrorDetails) -> str:
+    name = ".".join(map(str, flaw["loc"]))
+    if flaw["type"] == "extra_forbidden":
+        return f"{name} is no setting: docs/reference/settings.md lists them"
+    return f"{name}: {flaw['msg']}"
 
 
 def _serve(arguments: Sequence[str]) -> None:
@@ -79,9 +88,12 @@ def _do_with_keys(arguments: Sequence[str]) -> None:
 
 
 @contextmanager
-def _database(options: argparse.Namespace) -> Iterator[Database]:
+def _database(options: argparse.Namespace, *, creates: bool = False) -> Iterator[Database]:
     given: dict[str, Any] = {"database": options.database} if "database" in options else {}
     database = Database(Settings(**given).database)
+    file = database.url.database
+    if not creates and database.is_sqlite and file is not None and not Path(file).exists():
+        raise UsageError(f"there is no database {file}: `patchlog log create` or `patchlog serve` makes one")
     try:
         (migrate if database.is_sqlite else check_migrated)(database)
         yield database
@@ -91,7 +103,9 @@ def _database(options: argparse.Namespace) -> Iterator[Database]:
 
 def _create(options: argparse.Namespace) -> None:
     seconds = None if options.days is None else options.days * _DAY_SECONDS
-    with _database(options) as database:
+    if seconds is not None and not 0 < seconds < _MOST_SECONDS:
+        raise UsageError(f"a key is good for some days, or without --days until it is revoked; not {options.days:g}")
+    with _database(options, creates=True) as database:
         _, text = create_key(database, options.scopes, name=options.name, expires_seconds=seconds)
     print(text)  # noqa: T201  it is what was asked for
 
@@ -106,6 +120,7 @@ def _list(options: argparse.Namespace) -> None:
 def _revoke(options: argparse.Namespace) -> None:
     with _database(options) as database:
         revoke_key(database, options.id)
+    print(f"key {key_id_of(options.id) or options.id} opens nothing any more")  # noqa: T201  it is the answer
 
 
 if __name__ == "__main__":

@@ -128,8 +128,8 @@ async def answer_library(request: Request, error: Exception) -> Response:
     for name in ("frame", "row", "line", "position", "oldest_kept", "id", "version", "consumer"):
         if (place := getattr(error, name, None)) is not None:
             members[name] = place
-    if isinstance(error, errors.PositionGone):
-        members["snapshots"] = f"/logs/{request.path_params['log']}/snapshots"
+    if isinstance(error, errors.PositionGone) and (log := request.path_params.get("log")) is not None:
+        members["snapshots"] = f"/logs/{log}/snapshots"
         members["snapshot"] = f"{members['snapshots']}/latest"
         problem = replace(problem, headers={"Link": f'<{members["snapshot"]}>; rel="alternate"'})
     return _answer(problem, str(error), members)

@@ -29,6 +29,7 @@ _RIGHTS: Final[tuple[str, ...]] = get_args(Right)
 """Each holds those before it."""
 
 _SCOPE: Final = re.compile(r"log:([A-Za-z0-9_][A-Za-z0-9._-]{0,99}\*?|\*):(read|append|admin)")
+_ID_LENGTH: Final = 16
 _KEY: Final = re.compile(r"pl_([0-9a-f]{16})_([A-Za-z0-9_-]{43})")
 
 
@@ -124,10 +125,16 @@ def list_keys(database: Database) -> list[ApiKey]:
 
 
 def revoke_key(database: Database, key_id: str) -> None:
-    """Forget a key. Raises UsageError where there is none of that id."""
+    """Forget the key of an id, or of a whole text. Raises UsageError where there is none."""
+    key_id = key_id_of(key_id) or key_id
     with database.writing() as connection:
         if connection.execute(delete(API_KEY).where(API_KEY.c.id == key_id)).rowcount == 0:
-            raise UsageError(f"there is no key {key_id!r}: list the keys to see their ids")
+            raise UsageError(f"there is no key with the id {_shown(key_id)}: list the keys to see their ids")
+
+
+def _shown(key_id: str) -> str:
+    """What may be said of an id: nothing of what may be a secret."""
+    return repr(key_id) if len(key_id) <= _ID_LENGTH else f"{key_id[:_ID_LENGTH]!r}…"
 
 
 def find_key(database: Database, key_id: str) -> ApiKey | None:

@@ -69,9 +69,9 @@ class _Server(uvicorn.Server):
         _logger.info("RDF Delta's API is at http://%s:%d", host, port)
 
     async def _open_grpc_door(self) -> None:
-        from api.grpc_door.server import GrpcDoor
+        from api.grpc_door.server import GrpcDoor, credentials_of
 
-        self._grpc_door = GrpcDoor(self._app.state.service, self._settings)
+        self._grpc_door = GrpcDoor(self._app.state.service, self._settings, credentials_of(self._settings))
         await self._grpc_door.start()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
@@ -95,6 +95,10 @@ def serve(settings: Settings) -> None:
     """Serve until SIGTERM or SIGINT. Raises PatchLogError where the service cannot start."""
     if settings.grpc_port is not None and find_spec("grpc") is None:
         raise MissingExtra("grpc", "grpc")
+    if settings.grpc_port is not None:
+        from api.grpc_door.server import credentials_of
+
+        credentials_of(settings)  # what is wrong with them is said before anybody is listened to
     check_tracing()
     app = create_app(settings)
     server = _Server(GuardedConfig(app, settings), app)

@@ -42,6 +42,7 @@ __all__ = ["as_frames", "read_syntax", "write_syntax"]
 _OXIGRAPH_NAMES: Final = {TURTLE: "TURTLE", TRIG: "TRIG", RDF_XML: "RDF_XML", JSON_LD: "JSON_LD"}
 _RDFLIB_NAMES: Final = {TURTLE: "turtle", TRIG: "trig", RDF_XML: "xml", JSON_LD: "json-ld"}
 _BATCH: Final = 1024
+_TERMS_OF_QUAD: Final = 4
 _NO_BASE: Final = "no-base://relative/"
 _PLACE_IN_MESSAGE: Final = re.compile(r"^Parser error (?:at|between) .*?: ")
 
@@ -52,13 +53,20 @@ def read_syntax(chunks: Iterable[bytes], syntax: Format, *, base: str | None = N
     `base` is the IRI that relative IRIs are resolved against, where the syntax has any. Raises InvalidSyntax where the
     document is not well formed.
     """
-    if syntax in (NQUADS, NTRIPLES):
+    if syntax is NQUADS:
+        return as_frames(map(_as_quad, drain(NQuadsReader(), chunks)))
+    if syntax is NTRIPLES:
         return as_frames(drain(NQuadsReader(), chunks))
     if find_spec("pyoxigraph"):
         return _read_by_oxigraph(chunks, syntax, base)
     if find_spec("rdflib"):
         return _read_by_rdflib(chunks, syntax, base)
     raise MissingExtra("pyoxigraph", "rdf")
+
+
+def _as_quad(statement: Statement) -> Statement:
+    """In N-Quads a line of three terms is a quad of the default graph."""
+    return statement if len(statement) == _TERMS_OF_QUAD else (*statement, DEFAULT_GRAPH)
 
 
 def write_syntax(write: Write, frames: Iterable[RdfFrame], syntax: Format) -> None:

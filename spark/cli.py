@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial, wraps
@@ -64,6 +65,9 @@ def on_spark(command: Command) -> Any:
     @wraps(command)
     def with_spark(*args: Any, master: str | None, memory: str, conf: tuple[str, ...], **values: Any) -> Any:
         settings = dict(_setting(one) for one in conf)
+        if "warehouse" in values and not values["warehouse"].startswith("schema:"):
+            # Spark makes a folder for its own schemas, else `spark-warehouse` where one stands. Nothing is put there.
+            settings.setdefault("spark.sql.warehouse.dir", str(Path(tempfile.gettempdir()) / "patchlog-no-schemas"))
 
         @contextmanager
         def started() -> Iterator[SparkSession]:
@@ -265,10 +269,10 @@ def at(_session: Session, *, origin: Origin, warehouse: str, spark: Any, version
         tables.check()
         moment = moment_at(tables, version)
         begin = "nothing" if moment.delta_version is None else f"Delta version {moment.delta_version} of quads"
-        first = max(moment.delta_stands_for, 0) + 1
-        click.echo(f"{begin}" if moment.is_exact else f"{begin}, and the changes of versions {first} to {version}")
         if to is not None:
             quads_at(tables, version).write.format("delta").mode("error").save(to)
+        between = _versions(moment.delta_stands_for + 1, version)
+        click.echo(begin if moment.is_exact else f"{begin}, and the changes of {between}")
 
 
 @root.command("capture", short_help="Record what others change in a Delta table.")
@@ -402,7 +406,12 @@ def _tell_captured(cli: Session, captured: Captured) -> None:
 
 
 def _line(done: Done | Captured) -> str:
-    first, last = done.versions.after + 1, done.versions.until
-    versions = f"version {last}" if first == last else f"versions {first:,} to {last:,}"
-    work = f"{done.operations:,} operations in {done.seconds:.1f} s"
+    work = f"{done.operations:,} operation{'s' * (done.operations != 1)} in {done.seconds:.1f} s"
+    versions = _versions(done.versions.after + 1, done.versions.until)
     return f"{versions}, {work}; {done.lag_versions:,} behind"
+
+
+def _versions(first: int, last: int) -> str:
+    """Versions in words. Version 0 is what a log begins with, and often nothing."""
+    first = min(max(first, 1), last)
+    return f"version {last}" if first == last else f"versions {first:,} to {last:,}"

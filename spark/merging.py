@@ -162,7 +162,7 @@ def commit_loaded(session: SparkSession, tables: Tables, loaded: Loaded, version
     commit.commit(version)
     may_die(session, "changes-committed")
     commit = tables.quads.begin_row_commit()
-    if commit.number < 0 and commit.is_empty:
+    if commit.number < 0:
         commit.put_in_files(loaded.quads)
         with tables.quads.saying({"log": tables.log.name, "from": -1, "to": version}):
             commit.commit(version)

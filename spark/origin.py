@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -13,7 +13,11 @@ from patchlog.errors import UsageError
 from patchlog.log.contract import PatchLog
 from patchlog.places import Place, is_store, parted
 
-__all__ = ["LogIdentity", "Origin", "Range", "plan"]
+__all__ = ["LogIdentity", "Origin", "Range", "check_options", "plan"]
+
+_OPTIONS: Final = ("url", "database", "file", "log", "token")
+_OF_CATALOGS: Final = {"path", "serialization.format"}
+"""What Spark may put there by itself."""
 
 _KINDS: Final = ("url", "database", "file")
 _LISTED_VERSIONS: Final = 10_000
@@ -97,6 +101,14 @@ class Origin:
         if first is None:
             raise UsageError(f"{self.place} has no patches")
         return LogIdentity(f"file:{first.chain_hash.hex()[:32]}", description.name)
+
+
+def check_options(options: Mapping[str, str], known: Iterable[str]) -> None:
+    """Raise UsageError for an option of a data source that is none, which Spark would pass over."""
+    names = (*_OPTIONS, *known)
+    found = {name.lower() for name in options} - {name.lower() for name in names} - _OF_CATALOGS
+    if found:
+        raise UsageError(f"{', '.join(sorted(found))} is no option of this source; there are {', '.join(names)}")
 
 
 def plan(log: PatchLog, whole: Range, partitions: int, *, is_divisible: bool = True) -> list[Range]:

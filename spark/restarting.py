@@ -43,7 +43,8 @@ def changes_to(tables: Tables, dataset: DataFrame, version: int, record: PatchRe
 def namespaces_at(session: SparkSession, tables: Tables, log: PatchLog, version: int) -> DataFrame | None:
     """What each namespace is in a snapshot, as `spark.reduction.last_namespaces` gives it; None where nothing is."""
     found, _ = namespaces_of(log.snapshots.read(version))
-    gone = {(row.graph, row.name) for row in tables.namespaces.read().collect()} - found.keys()
+    known = tables.namespaces.read().collect() if tables.namespaces.number() >= 0 else []
+    gone = {(row.graph, row.name) for row in known} - found.keys()
     rows: list[tuple[str, str, str | None, int, bool]]
     rows = [(graph, name, iri, version, False) for (graph, name), iri in found.items()]
     rows += [(graph, name, None, version, False) for graph, name in gone]

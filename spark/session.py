@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -43,6 +44,8 @@ def start_session(
 
     Raises UsageError where Java or Delta's JARs are missing.
     """
+    # Nothing of the pandas that it speaks of is used here.
+    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     wanted = {"spark.app.name": "patchlog"} | _SETTINGS | _local_settings(memory) | dict(settings)
     if not _is_submitted():
         jars.check_java()

@@ -39,12 +39,13 @@ from pyspark.sql.types import StructType
 
 from patchlog.errors import UsageError
 from spark.effective import DATASET_COLUMNS, Share, View, batches_of, dataset_batches
-from spark.origin import Origin, Range, plan
+from spark.origin import Origin, Range, check_options, plan
 from spark.sink import PatchWriter
 
 __all__ = ["PatchLogSource", "register"]
 
 _MOST_VERSION: Final = (1 << 63) - 1
+_OPTIONS: Final = ("view", "raw", "after", "until", "partitions", "maxVersionsPerTrigger", "ranges", "snapshot")
 _VIEWS: Final = {"quads": False, "namespaces": True}
 _PARTITIONS: Final = 2 * (os.cpu_count() or 1)
 _MOST_SHARES: Final = 8
@@ -86,6 +87,7 @@ class PatchLogSource(DataSource):
         """Appends rows as patches."""
         if overwrite:
             raise UsageError('a log is never overwritten: write with mode("append")')
+        check_options(self.options, ("group",))
         return PatchWriter(Origin.from_options(self.options), schema, self.options.get("group"))
 
 
@@ -105,17 +107,18 @@ class _Reading:
 
     @classmethod
     def from_options(cls, options: Any) -> _Reading:
+        check_options(options, _OPTIONS)
         until, most, ranges = options.get("until"), options.get("maxVersionsPerTrigger"), options.get("ranges")
         snapshot = options.get("snapshot")
         return cls(
             Origin.from_options(options),
             _view_of(options),
-            after=int(options.get("after", 0)),
-            until=None if until is None else int(until),
+            after=_number("after", options.get("after", 0)),
+            until=None if until is None else _number("until", until),
             ranges=None if ranges is None else tuple(map(Range.parse, ranges.split(","))),
             snapshot=None if snapshot is None else int(snapshot),
-            partitions=int(options.get("partitions", _PARTITIONS)),
-            max_versions=None if most is None else int(most),
+            partitions=_number("partitions", options.get("partitions", _PARTITIONS)),
+            max_versions=None if most is None else _number("maxVersionsPerTrigger", most),
         )
 
     def plan(self, after: int, until: int | None) -> list[InputPartition]:
@@ -217,10 +220,22 @@ class PatchStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _view_of(options: Any) -> View:
-    view = options.get("view", "quads")
+    view, raw = options.get("view", "quads"), options.get("raw", "false").lower()
     if view not in _VIEWS:
         raise UsageError(f"{view!r} is not a view of patches; there are quads and namespaces")
-    return View(_VIEWS[view], is_raw=options.get("raw", "false").lower() == "true")
+    if raw not in ("true", "false"):
+        raise UsageError(f"the option raw is true or false, not {raw!r}")
+    return View(_VIEWS[view], is_raw=raw == "true")
+
+
+def _number(name: str, text: Any) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        number = -1
+    if number < 0:
+        raise UsageError(f"the option {name} is a number from 0 on, not {text!r}")
+    return number
 
 
 def _narrowed(reading: _Reading, one: Filter) -> _Reading | None:

@@ -33,7 +33,7 @@ from pyspark.sql.types import StructType
 
 from patchlog.errors import UsageError
 from spark.origin import LogIdentity
-from spark.row_commit import RowCommit
+from spark.row_commit import RowCommit, last_number
 
 __all__ = [
     "CHANGES",
@@ -240,22 +240,12 @@ class LogTable:
 
     def number(self) -> int:
         """The number of the last commit of this log, -1 before the first."""
-        return self._number(self._snapshot())
+        return last_number(self._snapshot(), self._application)
 
     def present(self) -> tuple[int, int]:
         """The last Delta version, and the number of the last commit of this log in it."""
         snapshot = self._snapshot()
-        return int(snapshot.version()), self._number(snapshot)
-
-    def _number(self, snapshot: Any) -> int:
-        checksum = snapshot.checksumOpt()
-        if checksum.isDefined() and (noted := checksum.get().setTransactions()).isDefined():
-            # A commit notes them beside it; otherwise Delta has to reckon all of its log up, which takes three jobs.
-            all_ = noted.get()
-            found = [one for one in map(all_.apply, range(all_.size())) if one.appId() == self._application]
-            return int(found[0].version()) if found else -1
-        of_application = snapshot.transactions().get(self._application)
-        return int(of_application.get()) if of_application.isDefined() else -1
+        return int(snapshot.version()), last_number(snapshot, self._application)
 
     def files(self) -> int:
         """How many files the table has."""

@@ -22,7 +22,7 @@ from api.tracing import serving
 from patchlog.errors import StorageError, UsageError
 from patchlog.wire import POOL
 
-__all__ = ["GrpcDoor"]
+__all__ = ["GrpcDoor", "credentials_of"]
 
 _logger: Final = logging.getLogger("patchlog.service")
 
@@ -39,7 +39,8 @@ _Publish = Callable[[Service, AsyncIterator[bytes], Context], Awaitable[bytes]]
 class GrpcDoor:
     """Starts and stops with the service."""
 
-    def __init__(self, service: Service, settings: Settings) -> None:
+    def __init__(self, service: Service, settings: Settings, credentials: grpc.ServerCredentials | None) -> None:
+        self._credentials = credentials
         self._service = service
         self._settings = settings
         self._health = health.aio.HealthServicer()
@@ -83,11 +84,10 @@ class GrpcDoor:
         """Listen, and return the port."""
         address = f"{self._settings.host}:{self._settings.grpc_port}"
         try:
-            credentials = _credentials(self._settings)
-            if credentials is None:
+            if self._credentials is None:
                 port: int = self._server.add_insecure_port(address)
             else:
-                port = self._server.add_secure_port(address, credentials)
+                port = self._server.add_secure_port(address, self._credentials)
         except RuntimeError as error:
             raise StorageError(f"the service could not listen on {address} for gRPC: {error}") from error
         await self._server.start()
@@ -132,7 +132,8 @@ class GrpcDoor:
         return grpc.stream_unary_rpc_method_handler(handle)
 
 
-def _credentials(settings: Settings) -> grpc.ServerCredentials | None:
+def credentials_of(settings: Settings) -> grpc.ServerCredentials | None:
+    """What TLS needs; None without. Raises UsageError."""
     if settings.grpc_tls_certificate is None and settings.grpc_tls_key is None:
         return None
     if settings.grpc_tls_certificate is None or settings.grpc_tls_key is None:

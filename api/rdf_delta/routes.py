@@ -62,13 +62,14 @@ async def _source(request: Request) -> Response:
         return await _fetch(door, request, source, wanted)
     log = await door.run(lambda: door.log(source))
     if request.method == "GET":
-        raise Refusal(BAD_REQUEST, f"{request.url} says neither which patch to fetch, nor to append one")
+        raise Refusal(BAD_REQUEST, f"{asked_path(request)} says neither which patch to fetch, nor to append one")
     await door.check_log(request, "append", log.name)
     return await _append(door, request, log.name)
 
 
 def _patch_of(text: str) -> str | int | None:
-    """The id or version that a text is."""
+    """The id or version that a text is. Ids are written as RDF Delta's answers and patches write them, too."""
+    text = text.removeprefix("urn:").removeprefix("uuid:").removeprefix("id:")
     if text.isascii() and text.isdigit():
         return int(text[:30])
     if len(text) != 36:
@@ -82,6 +83,7 @@ def _patch_of(text: str) -> str | int | None:
 async def _fetch(door: Door, request: Request, source: str, wanted: str | int) -> Response:
     def found() -> tuple[LogDescription, LoggedPatch | None, Outgoing | None]:
         described = door.log(source)
+        request.path_params["log"] = described.name  # for what says where the snapshots are
         log = door.service.log(described.name)
         version = _version_of(log, described, wanted)
         if version is None:
@@ -93,7 +95,6 @@ async def _fetch(door: Door, request: Request, source: str, wanted: str | int) -
     described, logged, outgoing = await door.run(found)
     name = described.name
     await door.check_log(request, "read", name)
-    request.path_params["log"] = name
     if logged is None or outgoing is None:
         raise Refusal(NO_PATCH, f"the log {name!r} has no patch {wanted}; its head is {described.head.version}")
     headers = {"ETag": tag(f"{logged.record.id}-text"), "Patchlog-Version": str(logged.record.version)}

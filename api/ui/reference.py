@@ -7,8 +7,8 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final
 
-from fastapi import APIRouter, Request, Response
-from fastapi.responses import JSONResponse
+from fastapi import APIRouter, HTTPException, Request, Response
+from fastapi.responses import JSONResponse, RedirectResponse
 
 from api.ui.pages import page, wants_json
 
@@ -18,6 +18,14 @@ router = APIRouter(include_in_schema=False)
 
 _SUCCESS: Final = "Successful Response"
 """What FastAPI says where nobody has said more."""
+
+
+@router.get("/")
+async def begin(request: Request) -> Response:
+    """Who comes with a browser wants the pages."""
+    if "text/html" not in request.headers.get("accept", ""):
+        raise HTTPException(404)
+    return RedirectResponse("/ui")
 
 
 @router.get("/docs")

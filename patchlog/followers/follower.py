@@ -16,6 +16,7 @@ from typing import Final, Self, TypeAlias
 from patchlog.errors import PositionGone, StorageError, UsageError
 from patchlog.followers.contract import Dataset, Target
 from patchlog.log.contract import PatchLog
+from patchlog.log.records import check_consumer_name
 
 __all__ = ["FindSnapshot", "Follower", "no_snapshot"]
 
@@ -55,6 +56,8 @@ class Follower:
 
         Raises UsageError where it has more than the log.
         """
+        if consumer is not None:
+            check_consumer_name(consumer)
         self.log: Final = log
         self._target = target
         self._find_snapshot = find_snapshot
@@ -69,7 +72,7 @@ class Follower:
         if self._position is not None and self._position > head:
             raise UsageError(
                 f"the target has version {self._position} of the log {description.name!r}, whose head is {head}: the "
-                "log was put back to an older state, so the target has what the log has lost"
+                "target is a copy of another log, or this log was put back to an older state and has lost what it has"
             )
 
     @property

@@ -51,7 +51,7 @@ def revert(
     check_version(log, to_version)
     if not 0 <= from_version < to_version:
         raise UsageError(f"there are no patches behind version {from_version} up to {to_version} to take back")
-    said = {"why": f"takes back versions {from_version + 1} to {to_version}", **(headers or {})}
+    said = {"why": f"takes back {_told(from_version + 1, to_version)}", **(headers or {})}
     for key in said.keys() & {"id", "prev"}:
         raise UsageError(f"the header {key} is not for the writer to give")
     patch_id = str(uuid.uuid4()) if id is None else parse_patch_id(id)
@@ -108,3 +108,7 @@ def _checked(parts: Iterable[tuple[Effect, ...]]) -> Iterator[Operation]:
         _, *operations, _ = back.operations()
         yield from operations
     yield TransactionCommit()
+
+
+def _told(first: int, last: int) -> str:
+    return f"version {last}" if first == last else f"versions {first} to {last}"

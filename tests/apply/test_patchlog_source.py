@@ -131,6 +131,17 @@ def test_rows_without_a_group_become_the_first_patch(session, history, source):
     assert [(row.version, row.object) for row in source().orderBy("version").collect()] == [(1, '"0"'), (2, '"1"')]
 
 
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [({"afer": "1"}, "afer is no option"), ({"after": "x"}, "option after"), ({"raw": "yes"}, "option raw")],
+)
+def test_option_that_is_none_is_refused(session, history, option, said):
+    reader = session.read.format("patchlog").options(url=history.url, log=history.name, **option)
+
+    with pytest.raises(Exception, match=said):
+        reader.load().count()
+
+
 def test_service_that_asks_for_keys_is_read_and_written_with_the_option_token(session, tmp_path):
     database = f"sqlite:///{tmp_path}/log.db"
     open_log(f"{database}#people", creates=True).close()

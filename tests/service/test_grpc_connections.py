@@ -324,7 +324,7 @@ def test_certificate_without_its_key_is_refused(certificate, tmp_path):
     )
 
     assert done.returncode == 1
-    assert "wants both" in done.stderr
+    assert done.stderr == "error: gRPC over TLS wants both grpc_tls_certificate and grpc_tls_key\n"
 
 
 # -- the end --

@@ -160,7 +160,7 @@ def test_revert_takes_a_range_back(changed, operations):
     assert answer.headers["etag"] == f'"{document["id"]}"' != head
     assert present(changed, operations) == "abd"
     said = changed.get("/patches/5?format=json").json()["headers"]
-    assert said == {"who": '"Eve"', "why": '"takes back versions 2 to 2"'}
+    assert said == {"who": '"Eve"', "why": '"takes back version 2"'}
 
 
 @pytest.mark.parametrize(

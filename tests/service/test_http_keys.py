@@ -259,6 +259,41 @@ def test_service_listens_to_strangers_where_there_are_keys(start, tmp_path):
 
 
 @pytest.mark.usefixtures("checkout_on_path")
+@pytest.mark.parametrize("days", ["0", "-1", "nan", "inf"])
+def test_key_that_would_be_dead_at_once_is_refused(tmp_path, days):
+    refused = run(tmp_path, "key", "create", "--scope", "log:a:read", f"--days={days}")
+
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert refused.stderr.startswith("error: a key is good for some days")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_key_is_revoked_by_all_of_it_and_an_error_does_not_repeat_it(database):
+    _, text = create_key(database, ["log:a:read"])
+
+    with pytest.raises(UsageError) as caught:
+        revoke_key(database, f"{text}x")
+    assert text.split("_", 2)[2][:10] not in str(caught.value)
+    revoke_key(database, text)
+    assert list_keys(database) == []
+
+
+@pytest.mark.usefixtures("checkout_on_path")
+def test_slip_in_the_name_of_a_database_makes_none(tmp_path):
+    for words in (["list"], ["revoke", "0" * 16]):
+        refused = run(tmp_path, "key", *words, "--database", "sqlite:///slip.db")
+        assert (refused.returncode, refused.stderr.partition(" slip.db")[0]) == (1, "error: there is no database")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.usefixtures("checkout_on_path")
+def test_setting_that_is_none_is_named(tmp_path):
+    (tmp_path / "patchlog.toml").write_text("prot = 8080\n")
+
+    assert run(tmp_path).stderr.startswith("error: prot is no setting")
+
+
+@pytest.mark.usefixtures("checkout_on_path")
 def test_keys_are_made_listed_and_revoked_by_command(tmp_path):
     text = run(tmp_path, "key", "create", "--scope", "log:a:read", "--name", "mine").stdout.strip()
     key_id = text.split("_")[1]

@@ -630,3 +630,25 @@ def test_keys_are_those_of_the_service(start, tmp_path):
         assert as_("writer").call(operation, datasource=people, src="people", dst="mine").status_code == 403
     assert as_("writer").call("create_datasource", name="mine").status_code == 403
     assert as_("nobody").client.get(f"{BASE}/$/ping").status_code == 200
+
+
+@pytest.mark.parametrize("begin", ["", "id:", "uuid:", "urn:uuid:"])
+def test_patch_is_fetched_by_its_id_as_it_is_written_anywhere(delta, begin):
+    name, _ = delta.create()
+    delta.append(name, patch(id := new_id()))
+
+    for path in (f"{name}?patch={begin}{id}", f"{name}/{begin}{id}"):
+        assert delta.client.get(f"{BASE}/{path}").status_code == 200
+
+
+def test_patch_that_was_truncated_is_gone(delta):
+    name, _ = delta.create()
+    delta.append(name, patch(id := new_id()))
+    delta.client.post(f"/logs/{name}/snapshots?wait=30").raise_for_status()
+    delta.client.post(f"/logs/{name}/truncate").raise_for_status()
+
+    for path in (f"{name}/1", f"{name}?version=1"):
+        gone = delta.client.get(f"{BASE}/{path}")
+        assert gone.status_code == 410
+        assert gone.json()["snapshot"] == f"/logs/{name}/snapshots/latest"
+    assert delta.client.get(f"{BASE}/{name}/{id}").status_code in (404, 410)

@@ -72,6 +72,13 @@ def open_page(page, service, path, root="/ui"):
     return page
 
 
+def test_browser_comes_from_the_root_to_the_pages(sqlite_service):
+    there = sqlite_service.client.get("/", headers={"Accept": "text/html,*/*;q=0.8"})
+
+    assert (there.status_code, there.headers["Location"]) == (307, "/ui")
+    assert sqlite_service.client.get("/").json()["status"] == 404
+
+
 def test_logs_are_listed_with_the_lag_of_their_consumers(page, sqlite_service, log):
     open_page(page, sqlite_service, "")
 

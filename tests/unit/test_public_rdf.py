@@ -379,3 +379,16 @@ def test_what_is_no_term_is_written_in_no_format(format, statement):
 def test_a_statement_of_another_length_is_not_written(format, statement):
     with pytest.raises(UsageError, match="a statement has three or four terms"):
         rdf.write(io.BytesIO(), [statement], format)
+
+
+def test_quads_of_any_format_are_the_same(tmp_path):
+    lines = b'<http://e/s> <http://e/p> "default" .\n<http://e/s> <http://e/p> "named" <http://e/g> .\n'
+
+    quads = list(rdf.read(lines, "nq"))
+    rdf.write(tmp_path / "all.jelly", rdf.read(lines, "nq"))
+
+    assert quads == [
+        ("<http://e/s>", "<http://e/p>", '"default"', ""),
+        ("<http://e/s>", "<http://e/p>", '"named"', "<http://e/g>"),
+    ]
+    assert list(rdf.read(tmp_path / "all.jelly")) == quads

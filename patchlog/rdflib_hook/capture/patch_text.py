@@ -19,6 +19,7 @@ from patchlog.codec.options import LogicalType, PhysicalType, RdfOptions
 from patchlog.codec.patch_ids import PatchId, patch_id_term
 from patchlog.effect import Effect, effect
 from patchlog.engine import Converter, RdfPatchReader, RdfPatchWriter
+from patchlog.errors import InvalidTerm
 from patchlog.model import Header, NamespaceAdd, NamespaceDelete, Operation, TransactionStart
 from patchlog.rdflib_hook.capture.journal import Net, RdflibQuad
 from patchlog.rdflib_hook.implementation import RdflibEncoder
@@ -81,11 +82,23 @@ def _statements(letter: bytes, quads: Iterable[RdflibQuad]) -> Iterator[bytes]:
     iterator = iter(quads)
     while batch := list(islice(iterator, _BATCH)):
         encoder = RdflibEncoder(_QUADS, rows_per_frame=_BATCH)
-        encoder.statements(batch)
+        try:
+            encoder.statements(batch)
+        except InvalidTerm as error:
+            raise _naming_term(error, batch) from error
         converter = Converter("jelly", "rdf-patch")
         adds = converter.feed(encoder.finish()) + converter.finish()
         # A line feed in a term is escaped: each one here ends a line, and the next line begins with `A `.
         yield adds if letter == b"A " else letter + adds[2:].replace(b"\nA ", b"\n" + letter)
+
+
+def _naming_term(error: InvalidTerm, quads: Iterable[RdflibQuad]) -> InvalidTerm:
+    """Say which term cannot be written, where that can be seen: what holds half of a character."""
+    for quad in quads:
+        for term in quad:
+            if any("\ud800" <= character <= "\udfff" for character in str(term)):
+                return InvalidTerm(f"{error.reason}: {term!r}, of the subject {quad[0]!r}; remove it, or roll back")
+    return error
 
 
 def _operations(chunks: Iterable[bytes]) -> Iterator[Operation]:

@@ -59,7 +59,7 @@ def test_revert_is_told_and_done(done, place):
     )
     written = done("pull", *place, "--after", 2, "--format", "rdf-patch").text
     assert 'H who "Ada" .\n' in written
-    assert 'H why "takes back versions 2 to 2" .\n' in written
+    assert 'H why "takes back version 2" .\n' in written
 
 
 def test_revert_with_an_id_is_done_once(done, place):

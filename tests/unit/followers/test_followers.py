@@ -325,3 +325,11 @@ def test_blank_nodes_come_back_from_iris(term):
 
     assert "_:" not in iri.replace('"_:b"', "")
     assert deskolemised(iri) == term
+
+
+def test_name_of_a_consumer_is_looked_at_before_anything_is_taken(log):
+    taken = []
+
+    with pytest.raises(UsageError, match="consumer"):
+        follow(log, taken.append, consumer="a b")
+    assert taken == []

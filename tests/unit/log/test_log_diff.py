@@ -195,7 +195,7 @@ def test_revert_says_who_and_why(log):
     patch = list(read(b"".join(b"".join(logged.chunks) for logged in log.read(1))))
     said = {operation.key: operation.value for operation in patch if isinstance(operation, Header)}
     assert said["who"] == r'"Ada \"A\""'
-    assert said["why"] == '"takes back versions 1 to 1"'
+    assert said["why"] == '"takes back version 1"'
 
 
 @pytest.mark.parametrize("key", ["id", "prev"])

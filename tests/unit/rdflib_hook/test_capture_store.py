@@ -13,7 +13,7 @@ from rdflib.store import VALID_STORE, Store
 
 from patchlog import capture, transaction
 from patchlog.engine import PatchDecoder
-from patchlog.errors import LogNotFound, UsageError
+from patchlog.errors import InvalidTerm, LogNotFound, UsageError
 from patchlog.log.memory import MemoryLogStore
 from patchlog.log.stores import open_store
 from patchlog.model import Add, Delete, Header, NamespaceAdd, NamespaceDelete, Punctuation, TransactionAbort
@@ -733,3 +733,14 @@ def test_events_of_the_inner_store_are_heard(log):
     dataset = Dataset(store=capture(inner, log=log))
 
     assert dataset.store.dispatcher is inner.dispatcher
+
+
+def test_term_that_cannot_be_written_is_named_and_can_be_taken_back(log, dataset):
+    dataset.add((A, P, Literal("bad\ud800x")))
+
+    with pytest.raises(InvalidTerm, match=r"bad.*x.*subject .*/a'"):
+        dataset.commit()
+    dataset.rollback()
+    dataset.add((A, P, X))
+    dataset.commit()
+    assert patches_of(log) == [[Add(a, p, '"x"', "")]]

@@ -13,8 +13,9 @@ the warm-up; the first turn is what a job costs that is started for one batch, w
 Found: Delta's MERGE looks at the table three times, reads all columns for the change feed, and runs some forty jobs,
 each with a plan of its own. To hash the texts of ten million quads takes 6 CPU seconds, and the join 2; hashes in a
 column of their own would take 3 to 4 for both, and 16 bytes a quad. What is left follows neither the table nor, up to
-100,000 operations, the batch: plans, the compiling of code, and some twenty small jobs, of which Delta's reckoning of
-its own log takes two seconds.
+100,000 operations, the batch: plans, the compiling of code, and some twenty small jobs. Half of that was the JVM's
+compilers: generated code fell out of Spark's cache of a hundred pieces and was compiled anew (35 to 47 pieces a merge,
+now 12), and what runs a few times was compiled for the best of speed.
 """
 
 from __future__ import annotations

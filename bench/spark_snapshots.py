@@ -6,9 +6,9 @@ Out: `quads` as files of Jelly-RDF. In: a file of Jelly-RDF is given to a servic
 there goes into `changes` and `quads`: what `snapshot export` and `snapshot import` do. The goal of both is 500,000
 quads a second on two cores. Parquet is written from `quads`, and read into one Delta table.
 
-Found: by Spark's writer the two tables took three quarters of an import, as all rows pass the JVM, and one table is read
-for the other. Written by executors as Parquet, both take 0.65 microseconds a quad. The service took four microseconds
-a quad for a set of lines in Python; it takes 1.3 for going through text, of which reading it again is the half.
+Found: by Spark's writer the two tables took three quarters of an import, as all rows pass the JVM, and one table is
+read for the other. Written by executors as Parquet, both take 0.65 microseconds a quad. The service took four
+microseconds a quad for a set of lines in Python; it takes 1.3 by way of text, of which reading that again is the half.
 """
 
 from __future__ import annotations

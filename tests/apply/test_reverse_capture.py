@@ -172,7 +172,7 @@ def test_killed_driver_and_jvm_leave_nothing_undone_or_done_twice(others, log, s
     done = run()
 
     check(log, others, begins_at=1)
-    assert "version 3, 1 operations in " in done.stderr
+    assert "version 3, 1 operation in " in done.stderr
 
 
 def test_two_that_begin_at_once_begin_once(others, log, monkeypatch):

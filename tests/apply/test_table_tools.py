@@ -53,7 +53,7 @@ def test_every_version_of_the_log_is_found_again_also_where_delta_has_forgotten_
         assert quads_of(quads_at(tables, version)) == wanted
     [delta_version] = [found for found, said in tables.quads.said() if said["to"] == 1]
     code, said, _ = in_process("at", *place, "--version", 2)
-    assert (code, said) == (0, f"Delta version {delta_version} of quads, and the changes of versions 2 to 2\n")
+    assert (code, said) == (0, f"Delta version {delta_version} of quads, and the changes of version 2\n")
 
     assert in_process("optimize", *place, "--keep-hours", 0)[0] == 0
     for version, wanted in states.items():

@@ -18,7 +18,6 @@ import pyarrow.parquet as pq
 __all__ = ["DataFiles"]
 
 _ROWS_PER_FILE: Final = 4 << 20
-_ROWS_PER_GROUP: Final = 1 << 18
 _PREFIX_IN_STATISTICS: Final = 32
 """How much of a text Delta's statistics have, by default."""
 
@@ -44,7 +43,7 @@ class DataFiles:
         """Add rows."""
         if self._writer is None:
             self._begin(batch.schema)
-        self._writer.write_batch(batch, row_group_size=_ROWS_PER_GROUP)
+        self._writer.write_batch(batch)
         self._rows_in_file += batch.num_rows
         if self._rows_in_file >= _ROWS_PER_FILE:
             self.finish()

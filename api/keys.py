@@ -134,7 +134,7 @@ def revoke_key(database: Database, key_id: str) -> None:
 
 def _shown(key_id: str) -> str:
     """What may be said of an id: nothing of what may be a secret."""
-    return repr(key_id) if len(key_id) <= _ID_LENGTH else f"{key_id[:_ID_LENGTH]!r}…"
+    return repr(key_id) if len(key_id) <= _ID_LENGTH else "that was given"
 
 
 def find_key(database: Database, key_id: str) -> ApiKey | None:

@@ -15,10 +15,10 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-__all__ = ["DataFiles"]
+__all__ = ["PREFIX_IN_STATISTICS", "DataFiles", "column_of"]
 
 _ROWS_PER_FILE: Final = 4 << 20
-_PREFIX_IN_STATISTICS: Final = 32
+PREFIX_IN_STATISTICS: Final = 32
 """How much of a text Delta's statistics have, by default."""
 
 _LAST_CHARACTER: Final = "\U0010ffff"
@@ -85,7 +85,7 @@ def _statistics(metadata: Any) -> dict[str, Any]:
             continue
         low, high = min(group.min for group in groups), max(group.max for group in groups)
         if isinstance(low, str):
-            least[name], greatest[name] = low[:_PREFIX_IN_STATISTICS], _not_less(high)
+            least[name], greatest[name] = low[:PREFIX_IN_STATISTICS], _not_less(high)
         elif isinstance(low, int):
             least[name], greatest[name] = low, high
     return {
@@ -98,7 +98,7 @@ def _statistics(metadata: Any) -> dict[str, Any]:
 
 def _not_less(text: str) -> str:
     """A short text that is not less than any that begins as this one does."""
-    end = _PREFIX_IN_STATISTICS
+    end = PREFIX_IN_STATISTICS
     while text[end : end + 1] == _LAST_CHARACTER:
         end += 1
     return text if len(text) <= end else text[:end] + _LAST_CHARACTER

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import IntEnum
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +38,7 @@ __all__ = [
 Integers = npt.NDArray[np.int64]
 
 _BATCH_ROWS: Final = 1 << 16
+_MOST_SHARES: Final = 8
 _TIME: Final = pa.timestamp("us", tz="UTC")
 
 _BEFORE: Final = {"version": pa.int64(), "position": pa.int64(), "operation": pa.string(), "graph": pa.string()}
@@ -97,6 +98,12 @@ class Share:
 
     part: int = 0
     parts: int = 1
+
+    @classmethod
+    def divided(cls, readers: int) -> list[Self]:
+        """The shares of so many readers, or fewer: more would decode the same again and again."""
+        parts = max(1, min(readers, _MOST_SHARES))
+        return [cls(part, parts) for part in range(parts)]
 
     def of(self, batch: Any, first_row: int) -> Iterator[tuple[int, Any]]:
         """What of a batch is in it, from the number of the batch's first row; each piece with that of its own."""

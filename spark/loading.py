@@ -7,7 +7,7 @@ reads the snapshot, takes its share, and writes it twice.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -23,9 +23,6 @@ from spark.origin import Origin
 from spark.tables import Tables
 
 __all__ = ["Loaded", "can_load", "load"]
-
-_MOST_SHARES: Final = 8
-"""Each task fetches and decodes all of the snapshot."""
 
 _RESULT: Final = "rows BIGINT, changes STRING, quads STRING"
 _ARROW_RESULT: Final = pa.schema([("rows", pa.int64()), ("changes", pa.string()), ("quads", pa.string())])
@@ -90,9 +87,9 @@ def load(session: SparkSession, origin: Origin, tables: Tables, version: int, re
         str(tables.changes.local_folder),
         str(tables.quads.local_folder),
     )
-    tasks = min(session.sparkContext.defaultParallelism, _MOST_SHARES)
-    numbers = session.range(0, tasks, 1, tasks)
-    found = numbers.mapInArrow(_writer(loading, tasks), _RESULT).collect()
+    shares = Share.divided(session.sparkContext.defaultParallelism)
+    numbers = session.range(0, len(shares), 1, len(shares))
+    found = numbers.mapInArrow(_writer(loading, shares), _RESULT).collect()
     return Loaded(
         sum(row.rows for row in found),
         tuple(add for row in found for add in json.loads(row.changes)),
@@ -100,11 +97,11 @@ def load(session: SparkSession, origin: Origin, tables: Tables, version: int, re
     )
 
 
-def _writer(loading: _Loading, tasks: int) -> Callable[[Iterable[Any]], Iterator[Any]]:
+def _writer(loading: _Loading, shares: Sequence[Share]) -> Callable[[Iterable[Any]], Iterator[Any]]:
     def write(batches: Iterable[Any]) -> Iterator[Any]:
         for batch in batches:
             for number in batch["id"].to_pylist():
-                written = loading.write(Share(number, tasks))
+                written = loading.write(shares[number])
                 row = {
                     "rows": written.rows,
                     "changes": json.dumps(written.changes),

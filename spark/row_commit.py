@@ -18,12 +18,12 @@ from typing import Any, Final
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  as everybody has it
 
+from spark.data_files import PREFIX_IN_STATISTICS
+
 __all__ = ["FILE", "ROW", "RowCommit", "last_number"]
 
 FILE: Final = "in_file"
 ROW: Final = "at_row"
-_PREFIX_IN_STATISTICS: Final = 32
-"""How much of a text Delta's statistics have, by default."""
 
 
 class RowCommit:
@@ -83,7 +83,7 @@ class RowCommit:
         )
         files = deletes.generateCandidateFileMap(self._log.dataPath(), self._files)
         touched = deletes.findFilesWithMatchingRows(self._transaction, files, vectors)
-        changed = deletes.processUnmodifiedData(session, touched, self._transaction.snapshot(), _PREFIX_IN_STATISTICS)
+        changed = deletes.processUnmodifiedData(session, touched, self._transaction.snapshot(), PREFIX_IN_STATISTICS)
         self._actions = self._actions.appendedAll(changed.productElement(0))
 
     def put_in(self, rows: DataFrame) -> None:

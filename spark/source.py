@@ -48,8 +48,6 @@ _MOST_VERSION: Final = (1 << 63) - 1
 _OPTIONS: Final = ("view", "raw", "after", "until", "partitions", "maxVersionsPerTrigger", "ranges", "snapshot")
 _VIEWS: Final = {"quads": False, "namespaces": True}
 _PARTITIONS: Final = 2 * (os.cpu_count() or 1)
-_MOST_SHARES: Final = 8
-"""Each reader of a snapshot fetches and decodes all of it."""
 
 
 def register(session: SparkSession) -> None:
@@ -116,7 +114,7 @@ class _Reading:
             after=_number("after", options.get("after", 0)),
             until=None if until is None else _number("until", until),
             ranges=None if ranges is None else tuple(map(Range.parse, ranges.split(","))),
-            snapshot=None if snapshot is None else int(snapshot),
+            snapshot=None if snapshot is None else _number("snapshot", snapshot),
             partitions=_number("partitions", options.get("partitions", _PARTITIONS)),
             max_versions=None if most is None else _number("maxVersionsPerTrigger", most),
         )
@@ -124,8 +122,7 @@ class _Reading:
     def plan(self, after: int, until: int | None) -> list[InputPartition]:
         """Partitions that read the versions behind `after` side by side, up to the head where no end is given."""
         if self.snapshot is not None:
-            shares = min(self.partitions, _MOST_SHARES)
-            return [InputPartition(Share(part, shares)) for part in range(shares)]
+            return [InputPartition(share) for share in Share.divided(self.partitions)]
         if self.ranges is not None:
             return [InputPartition(chosen) for chosen in self.ranges]
         with self.origin.opened() as log:

@@ -26,7 +26,7 @@ from api.routes.system import metrics
 from api.section import Section
 from api.service import Service
 from api.small_appends import MOST_BYTES
-from patchlog.errors import HeadMismatch, LogNotFound
+from patchlog.errors import HeadMismatch, LogNotFound, PositionGone
 from patchlog.log.contract import PatchFormat, PatchLog, StagingPatchLog, Upload
 from patchlog.log.records import ANY_HEAD, Appended, ExpectedHead, LogDescription, LoggedPatch
 
@@ -69,9 +69,9 @@ async def _source(request: Request) -> Response:
 
 def _patch_of(text: str) -> str | int | None:
     """The id or version that a text is. Ids are written as RDF Delta's answers and patches write them, too."""
-    text = text.removeprefix("urn:").removeprefix("uuid:").removeprefix("id:")
     if text.isascii() and text.isdigit():
         return int(text[:30])
+    text = text.removeprefix("urn:").removeprefix("uuid:").removeprefix("id:")
     if len(text) != 36:
         return None
     try:
@@ -92,7 +92,11 @@ async def _fetch(door: Door, request: Request, source: str, wanted: str | int) -
         return described, logged, Outgoing.of(log, [logged], 1, None, is_alone=True)
 
     # All in one thread, as it takes longer to go to another than to read a small patch.
-    described, logged, outgoing = await door.run(found)
+    try:
+        described, logged, outgoing = await door.run(found)
+    except PositionGone:
+        await door.check_log(request, "read", request.path_params["log"])  # who may not read is not told what is gone
+        raise
     name = described.name
     await door.check_log(request, "read", name)
     if logged is None or outgoing is None:

@@ -122,7 +122,7 @@ def test_texts_that_are_too_long_for_the_file_are_left_out_of_what_it_says(tmp_p
 
     [statistics] = adds_of(files)[1]
 
-    assert statistics["minValues"] in ({"number": 1}, {"text": "x" * 32, "number": 1})
+    assert (statistics["minValues"], statistics["maxValues"]) == ({"number": 1}, {"number": 1})
     assert statistics["numRecords"] == 1
 
 

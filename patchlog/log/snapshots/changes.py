@@ -10,12 +10,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from tempfile import TemporaryFile
-from typing import IO, Final, Self, TypeAlias
-from weakref import finalize
+from typing import Final, Self, TypeAlias
 
 from patchlog.effect import NamespaceKey
-from patchlog.log.snapshots.files import errors_of_files
+from patchlog.log.snapshots.files import errors_of_files, temporary_file
 from patchlog.model import Term
 
 __all__ = ["MEMORY_BYTES", "Line", "QuadChanges", "Spilling", "lines_of", "resolved"]
@@ -147,8 +145,7 @@ class _Spill:
     """Lines in a file without a name, part by part. It is gone when nobody knows it any more."""
 
     def __init__(self, folder: Path | None) -> None:
-        self._file: IO[bytes] = TemporaryFile(dir=folder)  # noqa: SIM115  it lives as long as this
-        finalize(self, self._file.close)
+        self._file = temporary_file(self, folder)
         self._places: list[list[tuple[int, int, bool]]] = [[] for _ in range(_PARTS)]
 
     def deal(self, lines: Iterable[Line], level: int, *, is_there: bool) -> None:

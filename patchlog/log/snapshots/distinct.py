@@ -6,12 +6,10 @@ Two quads may have one hash, so that a dataset may wrongly be said to repeat its
 from __future__ import annotations
 
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import IO
-from weakref import finalize
 
 from patchlog.engine import hashes_are_distinct, hashes_by_part, hashes_of_lines
-from patchlog.log.snapshots.files import errors_of_files
+from patchlog.log.snapshots.files import errors_of_files, temporary_file
 
 __all__ = ["Distinct"]
 
@@ -46,8 +44,7 @@ class Distinct:
 
     def _spill(self) -> None:
         if self._file is None:
-            self._file = TemporaryFile(dir=self._folder)  # noqa: SIM115  it lives as long as this
-            finalize(self, self._file.close)
+            self._file = temporary_file(self, self._folder)
         parts = hashes_by_part(b"".join(self._pieces))
         self._places = self._places or [[] for _ in parts]
         for part, places in zip(parts, self._places, strict=True):

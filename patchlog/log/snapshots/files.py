@@ -12,11 +12,13 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from io import BytesIO
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import IO, Any, Final, Protocol, TypeAlias, cast
+from weakref import finalize
 
 from patchlog.errors import MissingExtra, StorageError, StorageFull, UsageError
 
-__all__ = ["Files", "MemoryFiles", "StoredFiles", "Write", "errors_of_files"]
+__all__ = ["Files", "MemoryFiles", "StoredFiles", "Write", "errors_of_files", "temporary_file"]
 
 Write: TypeAlias = Callable[[bytes], object]
 _PART: Final = ".part"
@@ -202,6 +204,19 @@ def errors_of_files() -> Iterator[None]:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise StorageFull(reason) from error
         raise StorageError(reason) from error
+
+
+def temporary_file(owner: object, folder: Path | None) -> IO[bytes]:
+    """A file without a name, which is gone when nobody knows its owner any more."""
+    with errors_of_files():
+        file: IO[bytes] = TemporaryFile(dir=folder)  # noqa: SIM115  it lives as long as its owner
+    finalize(owner, _let_go, file)
+    return file
+
+
+def _let_go(file: IO[bytes]) -> None:
+    with suppress(OSError):  # what a full disk had no room for, and nobody needs any more
+        file.close()
 
 
 def _missing(location: str) -> StorageError:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from tempfile import TemporaryFile
-from typing import IO, Final
-from weakref import finalize
+from typing import Final
 
-from patchlog.log.snapshots.files import errors_of_files
+from patchlog.log.snapshots.files import errors_of_files, temporary_file
 
 __all__ = ["Replay"]
 
@@ -20,8 +18,7 @@ class Replay:
 
     def __init__(self, chunks: Iterable[bytes], folder: Path | None) -> None:
         self._rest = iter(chunks)
-        self._file: IO[bytes] = TemporaryFile(dir=folder)  # noqa: SIM115  it lives as long as this
-        finalize(self, self._file.close)
+        self._file = temporary_file(self, folder)
 
     def __iter__(self) -> Iterator[bytes]:
         with errors_of_files():

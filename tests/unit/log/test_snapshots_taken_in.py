@@ -1,12 +1,15 @@
 """A dataset that is given to a log: taken in as it comes, where no quad comes twice."""
 
+import errno
+import gc
+import io
 import random
 
 import pytest
 
 from patchlog.codec.options import LogicalType, PhysicalType, RdfOptions
 from patchlog.engine import RdfEncoder
-from patchlog.errors import InvalidTerm, MalformedFrame
+from patchlog.errors import InvalidTerm, MalformedFrame, StorageFull
 from patchlog.log.memory import MemoryLogStore
 from patchlog.log.records import LogOptions
 from patchlog.log.snapshots.distinct import Distinct
@@ -154,3 +157,19 @@ def test_text_that_cannot_be_written_spends_the_encoder(codec):
         encoder.nquads(b"<a:s> <a:p> <a:o> .\n" + lines([(TRIPLE, "<a:p>", "<a:o>", "")])[0] + b"\n")
 
     assert caught.value.line is None
+
+
+class FullDisk(io.FileIO):
+    def write(self, _):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_file_on_a_full_disk_is_told_and_let_go_of_without_a_word(tmp_path, monkeypatch):
+    full = io.BufferedRandom(FullDisk(tmp_path / "full", "w+"))
+    monkeypatch.setattr("patchlog.log.snapshots.files.TemporaryFile", lambda **_: full)
+    replay = Replay([b"x" * 100_000], None)
+
+    with pytest.raises(StorageFull):
+        list(replay)
+    del replay
+    gc.collect()  # what is raised here, the tests take for an error

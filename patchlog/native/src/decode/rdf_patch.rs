@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::decode::lines::{Lines, MAX_LINE_BYTES};
 use crate::decode::nquads::{Cursor, Datatypes, LastIris, literal, wrong_escape};
 use crate::decode::patch::TransactionOrder;
-use crate::decode::rdf_patch_tokens::{number_length, prefixed_name_length};
+use crate::decode::rdf_patch_tokens::{bare_id, number_length, prefixed_name_length};
 use crate::fault::{Fault, Result, invalid_syntax, limit_exceeded};
 use crate::sink::{
     Action, LiteralKind, OwnedKind, OwnedTerm, Place, QuotedTriple, STATEMENT_PLACES, Sink, Stream,
@@ -625,24 +625,6 @@ impl<S: Sink> RdfPatchReader<S> {
         };
         Ok(OwnedTerm::Literal { lexical, kind })
     }
-}
-
-/// A row that has the id of a patch as it stands in JSON and on command lines: what is before it, the id, and the rest.
-fn bare_id(text: &str) -> Option<(&str, &str, &str)> {
-    const BLANKS: [char; 3] = [' ', '\t', '\r'];
-    let row = text.trim_start_matches(BLANKS).strip_prefix('H')?;
-    let key = row.trim_start_matches(BLANKS);
-    let value = key.strip_prefix("id").or_else(|| key.strip_prefix("prev"))?;
-    let id_begins = value.trim_start_matches(BLANKS);
-    let is_separated = key.len() < row.len() && id_begins.len() < value.len();
-    let (id, behind) = id_begins.split_at_checked(36)?;
-    let is_id = id.bytes().enumerate().all(|(at, byte)| match at {
-        8 | 13 | 18 | 23 => byte == b'-',
-        _ => byte.is_ascii_hexdigit(),
-    });
-    let has_ended = behind.is_empty() || behind.starts_with([' ', '\t', '\r', '.', '#']);
-    let before = &text[..text.len() - id_begins.len()];
-    (is_separated && is_id && has_ended).then_some((before, id, behind))
 }
 
 fn typed(iri: String) -> OwnedKind {

@@ -1,4 +1,4 @@
-//! How far the abbreviations of RDF Patch text reach: numbers and prefixed names. Knows no rows.
+//! How far the abbreviations of RDF Patch text reach: numbers, prefixed names, and ids that stand bare in headers.
 
 fn digits(bytes: &[u8]) -> usize {
     bytes.iter().take_while(|byte| byte.is_ascii_digit()).count()
@@ -86,6 +86,24 @@ pub fn prefixed_name_length(text: &[u8]) -> Option<(usize, usize)> {
         at = end;
     }
     Some((colon, at))
+}
+
+/// A row that has the id of a patch as it stands in JSON and on command lines: what is before it, the id, and the rest.
+pub fn bare_id(text: &str) -> Option<(&str, &str, &str)> {
+    const BLANKS: [char; 3] = [' ', '\t', '\r'];
+    let row = text.trim_start_matches(BLANKS).strip_prefix('H')?;
+    let key = row.trim_start_matches(BLANKS);
+    let value = key.strip_prefix("id").or_else(|| key.strip_prefix("prev"))?;
+    let id_begins = value.trim_start_matches(BLANKS);
+    let is_separated = key.len() < row.len() && id_begins.len() < value.len();
+    let (id, behind) = id_begins.split_at_checked(36)?;
+    let is_id = id.bytes().enumerate().all(|(at, byte)| match at {
+        8 | 13 | 18 | 23 => byte == b'-',
+        _ => byte.is_ascii_hexdigit(),
+    });
+    let has_ended = behind.is_empty() || behind.starts_with([' ', '\t', '\r', '.', '#']);
+    let before = &text[..text.len() - id_begins.len()];
+    (is_separated && is_id && has_ended).then_some((before, id, behind))
 }
 
 #[cfg(test)]

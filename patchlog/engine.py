@@ -15,6 +15,7 @@ __all__ = [
     "ArrowEncoder",
     "CanonicalPatchEncoder",
     "Converter",
+    "KnownQuads",
     "NQuadsReader",
     "PatchDecoder",
     "PatchEncoder",
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
         ArrowEncoder,
         CanonicalPatchEncoder,
         Converter,
+        KnownQuads,
         NQuadsReader,
         PatchDecoder,
         PatchEncoder,
@@ -68,6 +70,7 @@ else:
     ArrowEncoder = _chosen.ArrowEncoder
     CanonicalPatchEncoder = _chosen.CanonicalPatchEncoder
     Converter = _chosen.Converter
+    KnownQuads = _chosen.KnownQuads
     NQuadsReader = _chosen.NQuadsReader
     PatchDecoder = _chosen.PatchDecoder
     PatchEncoder = _chosen.PatchEncoder

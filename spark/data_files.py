@@ -1,4 +1,4 @@
-"""Data files of a Delta table, written by Python where the rows are, and told to Delta by what it calls `add`.
+"""Data files of a Delta table, for Python: written where the rows are, and told to Delta by what it calls `add`.
 
 Rows that come off the wire as Arrow need not go to the JVM to become Parquet: that is ten times the work. A file counts
 from the commit that names it; what no commit names, VACUUM takes.
@@ -9,19 +9,35 @@ from __future__ import annotations
 import json
 import time
 import uuid
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-__all__ = ["PREFIX_IN_STATISTICS", "DataFiles", "column_of"]
+from spark.deletion_vectors import DeletionVector
+
+__all__ = ["PREFIX_IN_STATISTICS", "DataFile", "DataFiles", "column_of"]
 
 _ROWS_PER_FILE: Final = 4 << 20
 PREFIX_IN_STATISTICS: Final = 32
 """How much of a text Delta's statistics have, by default."""
 
 _LAST_CHARACTER: Final = "\U0010ffff"
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A file that is there to be read."""
+
+    name: str
+    """As Spark has it in `_metadata.file_path`."""
+
+    path: str
+    size: int
+    vector: DeletionVector | None
+    """The rows of it that do not count."""
 
 
 class DataFiles:

@@ -2,8 +2,8 @@
 
 Delta's own MERGE that deletes and inserts makes an outer join, for which the whole table is shuffled, and looks at it
 twice more. So what is to be done is found out here, by one look at the table: which quads of the batch it has, and
-where they stand. The batch is sent around for it, and the table is not shuffled. Then one commit takes out what stands
-there, and puts in what is not there (`spark.row_commit`).
+where they stand. The batch is sent around for it, or only its hashes (`spark.standing`), and the table is not shuffled.
+Then one commit takes out what stands there, and puts in what is not there (`spark.row_commit`).
 
 Tables without deletion vectors, as small ones are, have their files written anew, by Delta's MERGE, in one commit too.
 """
@@ -21,6 +21,7 @@ from spark.loading import Loaded
 from spark.origin import Range
 from spark.reduction import HASH, IS_AGAIN, QUAD, added_again, last_quads, with_hash
 from spark.row_commit import FILE, ROW, RowCommit
+from spark.standing import can_look_beside_spark, candidates
 from spark.tables import LogTable, Tables
 
 __all__ = ["Merged", "append_changes", "commit_loaded", "merge_namespaces", "merge_quads"]
@@ -106,7 +107,7 @@ def _merge_where_they_stand(
     session: SparkSession, quads: LogTable, commit: RowCommit, batch: _Batch, until: int
 ) -> None:
     fresh = batch.quads.where("is_added")
-    found = None if commit.is_empty else _found(commit, batch).persist()
+    found = None if commit.is_empty else _found(session, commit, batch).persist()
     try:
         may_die(session, "looking-up")
         if found is not None and batch.outs:
@@ -123,12 +124,17 @@ def _merge_where_they_stand(
             found.unpersist()
 
 
-def _found(commit: RowCommit, batch: _Batch) -> DataFrame:
+def _found(session: SparkSession, commit: RowCommit, batch: _Batch) -> DataFrame:
     """The quads of the batch that are there, whether they are to be taken out, and where they stand."""
-    standing = with_hash(commit.rows().select(*QUAD, FILE, ROW)).alias("quads")
-    wanted = with_hash(batch.quads.select(*QUAD, F.expr(_IS_OUT).alias("is_out")))
-    same = standing.join(batch.small(wanted).alias("batch"), F.expr(_SAME_QUAD))
-    return same.select("batch.*", FILE, ROW)
+    wanted = batch.quads.select(*QUAD, F.expr(_IS_OUT).alias("is_out"))
+    files = commit.data_files() if can_look_beside_spark(batch.total) else None
+    if files is not None:
+        standing, same = candidates(session, files, wanted), _EQUAL_QUAD
+    else:
+        standing, same = with_hash(commit.rows().select(*QUAD, FILE, ROW)), _SAME_QUAD
+        wanted = with_hash(wanted)
+    found = standing.alias("quads").join(batch.small(wanted).alias("batch"), F.expr(same))
+    return found.select("batch.*", FILE, ROW)
 
 
 def _merge_files(session: SparkSession, quads: LogTable, batch: _Batch, until: int) -> None:

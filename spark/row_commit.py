@@ -10,20 +10,25 @@ Nobody sees half of it. Delta refuses the commit where another has changed meanw
 
 from __future__ import annotations
 
+import json
+import re
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Any, Final
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  as everybody has it
 
-from spark.data_files import PREFIX_IN_STATISTICS
+from spark.data_files import PREFIX_IN_STATISTICS, DataFile
+from spark.deletion_vectors import DeletionVector
 
 __all__ = ["FILE", "ROW", "RowCommit", "last_number"]
 
 FILE: Final = "in_file"
 ROW: Final = "at_row"
+_PLAIN_PATH: Final = re.compile(r"[\w.=-]+(/[\w.=-]+)*", re.ASCII)
+"""A path that is the same however it is quoted, and relative."""
 
 
 class RowCommit:
@@ -64,6 +69,34 @@ class RowCommit:
         """The rows, and where each stands: FILE and ROW."""
         return self._read(self._files).select(
             "*", F.col("_metadata.file_path").alias(FILE), F.col("_metadata.row_index").alias(ROW)
+        )
+
+    def data_files(self) -> list[DataFile] | None:
+        """The files that `rows` reads; None where they are not to be read by others than Spark."""
+        folder = self._log.dataPath().toUri()
+        is_mapped = self._transaction.metadata().columnMappingMode().name() != "none"
+        if folder.getScheme() != "file" or is_mapped:
+            return None
+        found = [self._data_file(add, folder) for add in _each(self._files)]
+        return None if None in found else [file for file in found if file]
+
+    def _data_file(self, add: Any, folder: Any) -> DataFile | None:
+        told = json.loads(add.json())["add"]
+        name, path = f"{folder.toString()}/{told['path']}", f"{folder.getPath()}/{told['path']}"
+        if not _PLAIN_PATH.fullmatch(told["path"]):
+            operations = _object(self._delta.util, "DeltaFileOperations")
+            place = operations.absolutePath(self._log.dataPath().toString(), told["path"]).toUri()
+            if place.getScheme() != "file":
+                return None
+            name, path = place.toString(), place.getPath()
+        vector = told.get("deletionVector")
+        if vector is None:
+            return DataFile(name, path, told["size"], None)
+        if vector["storageType"] == "i":
+            return None
+        place = add.deletionVector().absolutePath(self._log.dataPath()).toUri()
+        return DataFile(
+            name, path, told["size"], DeletionVector(place.getPath(), vector.get("offset", 0), vector["sizeInBytes"])
         )
 
     def take_out(self, places: DataFrame) -> None:
@@ -128,6 +161,12 @@ def last_number(snapshot: Any, application: str) -> int:
         return int(found[0].version()) if found else -1
     of_application = snapshot.transactions().get(application)
     return int(of_application.get()) if of_application.isDefined() else -1
+
+
+def _each(of_scala: Any) -> Iterator[Any]:
+    iterator = of_scala.iterator()
+    while iterator.hasNext():
+        yield iterator.next()
 
 
 def _object(package: Any, name: str) -> Any:

@@ -20,6 +20,7 @@ __all__ = [
     "ArrowDecoderFace",
     "ArrowEncoderFace",
     "ConverterFace",
+    "KnownQuadsFace",
     "OperationDecoderFace",
     "OperationEncoderFace",
     "PatchDecoderFace",
@@ -224,6 +225,19 @@ class ArrowEncoderFace(Protocol):
 
     def finish(self) -> bytes:
         """End the stream and take what is left."""
+
+
+class KnownQuadsFace(Protocol):
+    """Finds quads of which only the hashes are known: `KnownQuads(hashes)`.
+
+    A hash is what Spark's `xxhash64(graph, subject, predicate, object)` gives, eight bytes in the order of the machine.
+    """
+
+    def rows(self, batch: Any, /) -> bytes:
+        """The rows of a batch, or of a stream of batches, whose hash is known, as numbers of four bytes.
+
+        It has the columns graph, subject, predicate and object, as `ArrowEncoder` takes them; others are not looked at.
+        """
 
 
 class RdflibDecoderFace(Protocol):

@@ -8,6 +8,7 @@ from patchlog.codec.rdf_encoder import RdfEncoder
 from patchlog.pure.arrow_decoder import ArrowDecoder
 from patchlog.pure.arrow_encoder import ArrowEncoder
 from patchlog.pure.converter import Converter
+from patchlog.pure.known_quads import KnownQuads
 from patchlog.pure.line_hashes import hashes_are_distinct, hashes_by_part, hashes_of_lines
 from patchlog.pure.patch_intake import PatchIntake
 from patchlog.text.nquads import NQuadsReader
@@ -19,6 +20,7 @@ __all__ = [
     "ArrowEncoder",
     "CanonicalPatchEncoder",
     "Converter",
+    "KnownQuads",
     "NQuadsReader",
     "PatchDecoder",
     "PatchEncoder",

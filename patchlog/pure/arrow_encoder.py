@@ -24,6 +24,7 @@ from patchlog.model import (
     TransactionStart,
 )
 from patchlog.pure.arrow_decoder import load_pyarrow
+from patchlog.pure.arrow_input import batches_of, check_columns, strings_of
 from patchlog.pure.sinks import PATCH_SINKS, StatementWriter, Writing
 from patchlog.spending import Spendable, spending
 from patchlog.text.terms import parse_term
@@ -71,7 +72,7 @@ class ArrowEncoder(Spendable):
     @spending
     def encode(self, batch: Any, /) -> bytes:
         """Take a batch, or a stream of batches, and return the bytes that are complete."""
-        for one in self._batches_of(batch):
+        for one in batches_of(self._pyarrow, batch):
             self._sink.write(self._rows_of(one))
         return self._sink.encoder.take()
 
@@ -80,45 +81,15 @@ class ArrowEncoder(Spendable):
         """End the stream and take what is left."""
         return self._sink.encoder.finish()
 
-    def _batches_of(self, data: Any) -> Iterator[Any]:
-        try:
-            if hasattr(data, "__arrow_c_array__"):
-                yield self._pyarrow.record_batch(data)
-            elif hasattr(data, "__arrow_c_stream__"):
-                yield from self._pyarrow.RecordBatchReader.from_stream(data)
-            else:
-                raise UsageError(f"a {type(data).__name__} does not offer the Arrow PyCapsule interface")
-        except (self._pyarrow.ArrowException, ValueError, TypeError) as error:
-            raise UsageError(f"this Arrow data is not made of record batches: {error}") from error
-
     def _rows_of(self, batch: Any) -> Iterator[_Row]:
         """The rows, each with all columns in our order."""
-        missing = [name for name in _NEEDED_COLUMNS if name not in batch.schema.names]
-        if missing:
-            raise UsageError(f"an Arrow batch needs the column {missing[0]!r}")
+        check_columns(batch, _NEEDED_COLUMNS)
         return zip(*(self._values_of(batch, name) for name in _COLUMNS), strict=False)
 
     def _values_of(self, batch: Any, name: str) -> Iterable[str | None]:
         if name not in batch.schema.names:
             return repeat("A" if name == "operation" else None)
-        column = batch.column(batch.schema.names.index(name))
-        if not self._holds_strings(column.type):
-            raise UsageError(f"the Arrow column {name!r} does not hold strings, but {column.type}")
-        try:
-            return column.to_pylist()  # type: ignore[no-any-return]
-        except UnicodeDecodeError as error:
-            raise InvalidTerm(f"the Arrow column {name!r} holds a string that is not UTF-8") from error
-
-    def _holds_strings(self, column_type: Any) -> bool:
-        types = self._pyarrow.types
-        if types.is_dictionary(column_type):
-            column_type = column_type.value_type
-        return bool(
-            types.is_string(column_type)
-            or types.is_large_string(column_type)
-            or types.is_string_view(column_type)
-            or types.is_null(column_type)
-        )
+        return strings_of(self._pyarrow, batch, name)
 
 
 class _StatementSink:

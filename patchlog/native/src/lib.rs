@@ -15,6 +15,7 @@ mod scan;
 mod sink;
 mod text;
 mod wire;
+mod xxh64;
 
 use pyo3::prelude::*;
 
@@ -34,6 +35,7 @@ fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<python::arrow::ArrowDecoder>()?;
     module.add_class::<python::arrow::ArrowEncoder>()?;
     module.add_class::<python::arrow::RecordBatch>()?;
+    module.add_class::<python::known_quads::KnownQuads>()?;
     module.add_function(wrap_pyfunction!(python::line_hashes::hashes_of_lines, module)?)?;
     module.add_function(wrap_pyfunction!(python::line_hashes::hashes_by_part, module)?)?;
     module.add_function(wrap_pyfunction!(

@@ -4,5 +4,7 @@ pub mod abi;
 pub mod batch;
 pub mod columns;
 pub mod hashes;
+pub mod known_quads;
 pub mod reader;
 pub mod sink;
+pub mod strings;

@@ -222,7 +222,8 @@ impl ArrowEncoder {
     fn encode<'py>(&self, py: Python<'py>, batch: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
         let input = ArrowInput::of(batch)?;
         self.0.with(py, |encoder| {
-            py.detach(|| input.read(encoder.as_mut()))?;
+            // SAFETY: schema and array came together.
+            py.detach(|| input.read(&mut |schema, array| unsafe { encoder.encode(schema, array) }))?;
             Ok(take_bytes(py, encoder.out()))
         })
     }
@@ -236,7 +237,7 @@ impl ArrowEncoder {
 }
 
 /// Structs that were moved out of their capsules: they are ours to release.
-enum ArrowInput {
+pub enum ArrowInput {
     Batch(ArrowSchema, ArrowArray),
     Stream(ArrowArrayStream),
 }
@@ -253,7 +254,7 @@ unsafe fn take_struct<T>(capsule: &Bound<'_, PyAny>, name: &CStr, empty: T) -> P
 }
 
 impl ArrowInput {
-    fn of(object: &Bound<'_, PyAny>) -> PyResult<ArrowInput> {
+    pub fn of(object: &Bound<'_, PyAny>) -> PyResult<ArrowInput> {
         if object.hasattr("__arrow_c_array__")? {
             let (schema, array): (Bound<'_, PyAny>, Bound<'_, PyAny>) =
                 object.call_method0("__arrow_c_array__")?.extract()?;
@@ -283,10 +284,10 @@ impl ArrowInput {
         Err(usage_error(reason).into_py(object.py()))
     }
 
-    fn read(mut self, encoder: &mut (dyn BatchEncoder + Send)) -> Result<()> {
+    /// Hand over each batch, with the schema that it came with.
+    pub fn read(mut self, take: &mut dyn FnMut(&ArrowSchema, &ArrowArray) -> Result<()>) -> Result<()> {
         match &mut self {
-            // SAFETY: schema and array came together.
-            ArrowInput::Batch(schema, array) => unsafe { encoder.encode(schema, array) },
+            ArrowInput::Batch(schema, array) => take(schema, array),
             ArrowInput::Stream(stream) => {
                 let mut schema = ArrowSchema::empty();
                 // SAFETY: a stream that is not released has its functions, and fills the structs that it is given.
@@ -306,7 +307,7 @@ impl ArrowInput {
                         if array.release.is_none() {
                             return Ok(());
                         }
-                        encoder.encode(&schema, &array)?;
+                        take(&schema, &array)?;
                     }
                 }
             }

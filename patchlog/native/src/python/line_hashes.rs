@@ -9,7 +9,7 @@ use crate::python::Data;
 const HASH_BYTES: usize = size_of::<u64>();
 const PARTS: usize = 256;
 
-fn hashes(bytes: &[u8]) -> impl Iterator<Item = u64> {
+pub fn hashes(bytes: &[u8]) -> impl Iterator<Item = u64> {
     bytes
         .chunks_exact(HASH_BYTES)
         .map(|hash| u64::from_le_bytes(hash.try_into().unwrap_or_default()))

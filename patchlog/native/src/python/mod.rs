@@ -5,6 +5,7 @@ pub mod converter;
 pub mod decoders;
 pub mod encoders;
 pub mod intake;
+pub mod known_quads;
 pub mod line_hashes;
 pub mod objects;
 pub mod rdflib;

@@ -1,0 +1,52 @@
+"""Arrow record batches of others, whatever made them, by pyarrow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from patchlog.errors import InvalidTerm, UsageError
+
+__all__ = ["batches_of", "check_columns", "strings_of"]
+
+
+def batches_of(pyarrow: Any, data: Any) -> Iterator[Any]:
+    """A batch, or the batches of a stream."""
+    try:
+        if hasattr(data, "__arrow_c_array__"):
+            yield pyarrow.record_batch(data)
+        elif hasattr(data, "__arrow_c_stream__"):
+            yield from pyarrow.RecordBatchReader.from_stream(data)
+        else:
+            raise UsageError(f"a {type(data).__name__} does not offer the Arrow PyCapsule interface")
+    except (pyarrow.ArrowException, ValueError, TypeError) as error:
+        raise UsageError(f"this Arrow data is not made of record batches: {error}") from error
+
+
+def check_columns(batch: Any, names: Iterable[str]) -> None:
+    """Raise UsageError where a batch lacks one of these columns."""
+    missing = [name for name in names if name not in batch.schema.names]
+    if missing:
+        raise UsageError(f"an Arrow batch needs the column {missing[0]!r}")
+
+
+def strings_of(pyarrow: Any, batch: Any, name: str) -> list[str | None]:
+    """The values of a column of strings."""
+    column = batch.column(batch.schema.names.index(name))
+    if not _holds_strings(pyarrow.types, column.type):
+        raise UsageError(f"the Arrow column {name!r} does not hold strings, but {column.type}")
+    try:
+        return column.to_pylist()  # type: ignore[no-any-return]
+    except UnicodeDecodeError as error:
+        raise InvalidTerm(f"the Arrow column {name!r} holds a string that is not UTF-8") from error
+
+
+def _holds_strings(types: Any, column_type: Any) -> bool:
+    if types.is_dictionary(column_type):
+        column_type = column_type.value_type
+    return bool(
+        types.is_string(column_type)
+        or types.is_large_string(column_type)
+        or types.is_string_view(column_type)
+        or types.is_null(column_type)
+    )

@@ -15,6 +15,7 @@ __all__ = [
     "ArrowEncoder",
     "CanonicalPatchEncoder",
     "Converter",
+    "DatasetEncoder",
     "KnownQuads",
     "NQuadsReader",
     "PatchDecoder",
@@ -26,7 +27,6 @@ __all__ = [
     "RdfPatchWriter",
     "hashes_are_distinct",
     "hashes_by_part",
-    "hashes_of_lines",
 ]
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         ArrowEncoder,
         CanonicalPatchEncoder,
         Converter,
+        DatasetEncoder,
         KnownQuads,
         NQuadsReader,
         PatchDecoder,
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
         RdfPatchWriter,
         hashes_are_distinct,
         hashes_by_part,
-        hashes_of_lines,
     )
 
     IMPLEMENTATION: Final[str] = "pure"
@@ -70,6 +70,7 @@ else:
     ArrowEncoder = _chosen.ArrowEncoder
     CanonicalPatchEncoder = _chosen.CanonicalPatchEncoder
     Converter = _chosen.Converter
+    DatasetEncoder = _chosen.DatasetEncoder
     KnownQuads = _chosen.KnownQuads
     NQuadsReader = _chosen.NQuadsReader
     PatchDecoder = _chosen.PatchDecoder
@@ -81,4 +82,3 @@ else:
     RdfPatchWriter = _chosen.RdfPatchWriter
     hashes_are_distinct = _chosen.hashes_are_distinct
     hashes_by_part = _chosen.hashes_by_part
-    hashes_of_lines = _chosen.hashes_of_lines

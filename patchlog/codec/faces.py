@@ -20,6 +20,7 @@ __all__ = [
     "ArrowDecoderFace",
     "ArrowEncoderFace",
     "ConverterFace",
+    "DatasetEncoderFace",
     "KnownQuadsFace",
     "OperationDecoderFace",
     "OperationEncoderFace",
@@ -116,9 +117,6 @@ class RdfEncoderFace(Protocol):
 
     def statements(self, statements: Iterable[Statement], /) -> None:
         """Write many statements."""
-
-    def nquads(self, text: bytes, /) -> None:
-        """Write the statements of whole lines of N-Triples or N-Quads."""
 
     def namespace(self, name: str, iri: Term, /) -> None:
         """Write a namespace declaration; nothing where they are not enabled."""
@@ -225,6 +223,37 @@ class ArrowEncoderFace(Protocol):
 
     def finish(self) -> bytes:
         """End the stream and take what is left."""
+
+
+class DatasetEncoderFace(Protocol):
+    """The statements of a dataset to Jelly-RDF, and a hash of each.
+
+    `DatasetEncoder(source, options, *, limits=Limits())`; `source` is `jelly` or `nquads`. What else is in the input,
+    declarations and frames, is read and not written: the namespaces are those that are written first, by `namespace`
+    and `end_frame`, as of `RdfEncoder`.
+    """
+
+    @property
+    def statements(self) -> int:
+        """How many statements were written so far."""
+
+    def namespace(self, name: str, iri: Term, /) -> None:
+        """Write a namespace declaration."""
+
+    def end_frame(self, metadata: Mapping[str, bytes] | None = None, /) -> None:
+        """End the frame, even if it is empty."""
+
+    def feed(self, data: bytes, /) -> bytes:
+        """Take some of the dataset, and return the frames that were ended."""
+
+    def finish(self) -> bytes:
+        """Say that the dataset has ended, and return what is left. Without a byte of it, it is empty."""
+
+    def take_hashes(self) -> bytes:
+        """Take the hashes of the statements since the last call, eight bytes each: equal ones of equal statements.
+
+        They are good for this process only.
+        """
 
 
 class KnownQuadsFace(Protocol):

@@ -11,10 +11,9 @@ from patchlog.codec.frame_writer import FrameWriter, RowKind
 from patchlog.codec.option_messages import write_rdf_options
 from patchlog.codec.options import PhysicalType, RdfOptions
 from patchlog.codec.term_writer import LookupRows, TermWriter
-from patchlog.errors import CodecError, InvalidTerm
+from patchlog.errors import InvalidTerm
 from patchlog.model import DEFAULT_GRAPH, Statement, Term, is_statement, not_a_statement
 from patchlog.spending import Spendable, spending
-from patchlog.text.nquads import NQuadsReader
 
 __all__ = ["RDF_LOOKUPS", "RdfEncoder"]
 
@@ -69,20 +68,6 @@ class RdfEncoder(Spendable):
         for statement in statements:
             if not is_statement(statement):
                 raise not_a_statement(statement)
-            write(*statement)
-
-    @spending
-    def nquads(self, text: bytes, /) -> None:
-        """Write the statements of whole lines of N-Triples or N-Quads."""
-        # A reader for each text, so that a line that did not end is not taken for the begin of another.
-        reader = NQuadsReader()
-        try:
-            statements = [*reader.feed(text), *reader.finish()]
-        except CodecError as error:
-            error.line = None  # of this piece: nobody knows where that begins
-            raise
-        write = self._write
-        for statement in statements:
             write(*statement)
 
     @spending

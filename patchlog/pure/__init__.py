@@ -8,8 +8,9 @@ from patchlog.codec.rdf_encoder import RdfEncoder
 from patchlog.pure.arrow_decoder import ArrowDecoder
 from patchlog.pure.arrow_encoder import ArrowEncoder
 from patchlog.pure.converter import Converter
+from patchlog.pure.dataset_encoder import DatasetEncoder
+from patchlog.pure.hashes import hashes_are_distinct, hashes_by_part
 from patchlog.pure.known_quads import KnownQuads
-from patchlog.pure.line_hashes import hashes_are_distinct, hashes_by_part, hashes_of_lines
 from patchlog.pure.patch_intake import PatchIntake
 from patchlog.text.nquads import NQuadsReader
 from patchlog.text.rdf_patch_reader import RdfPatchReader
@@ -20,6 +21,7 @@ __all__ = [
     "ArrowEncoder",
     "CanonicalPatchEncoder",
     "Converter",
+    "DatasetEncoder",
     "KnownQuads",
     "NQuadsReader",
     "PatchDecoder",
@@ -31,5 +33,4 @@ __all__ = [
     "RdfPatchWriter",
     "hashes_are_distinct",
     "hashes_by_part",
-    "hashes_of_lines",
 ]

@@ -8,14 +8,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import IO
 
-from patchlog.engine import hashes_are_distinct, hashes_by_part, hashes_of_lines
+from patchlog.engine import hashes_are_distinct, hashes_by_part
 from patchlog.log.snapshots.files import errors_of_files, temporary_file
 
 __all__ = ["Distinct"]
 
 
 class Distinct:
-    """Lines that come in any number of pieces, and take eight bytes each: in memory, and beyond it on disk."""
+    """Hashes that come in any number of pieces, eight bytes each: in memory, and beyond it on disk."""
 
     def __init__(self, memory_bytes: int, folder: Path | None = None) -> None:
         self._memory_bytes = memory_bytes
@@ -25,9 +25,8 @@ class Distinct:
         self._file: IO[bytes] | None = None
         self._places: list[list[tuple[int, int]]] = []
 
-    def add(self, text: bytes) -> None:
-        """Take whole lines."""
-        hashes = hashes_of_lines(text)
+    def add(self, hashes: bytes) -> None:
+        """Take hashes."""
         self._pieces.append(hashes)
         self._size += len(hashes)
         if self._size > self._memory_bytes:
@@ -35,7 +34,7 @@ class Distinct:
                 self._spill()
 
     def are_all(self) -> bool:
-        """Whether no line came twice."""
+        """Whether no hash came twice."""
         if self._file is None:
             return hashes_are_distinct(b"".join(self._pieces))
         with errors_of_files():

@@ -12,11 +12,10 @@ from patchlog.codec.faces import SourceFormat
 from patchlog.codec.options import Limits
 from patchlog.effect import Effective, NamespaceKey
 from patchlog.engine import Converter, RdfDecoder, RdfPatchReader
-from patchlog.log.contract import SnapshotFormat
 from patchlog.log.snapshots.changes import Line, QuadChanges, Spilling, lines_of
 from patchlog.model import DEFAULT_GRAPH, NamespaceAdd, NamespaceDelete, Term
 
-__all__ = ["NAMESPACES_OF_GRAPHS", "STORED_LIMITS", "changes_of", "namespaces_of", "quads_of", "texts_of_quads"]
+__all__ = ["NAMESPACES_OF_GRAPHS", "STORED_LIMITS", "changes_of", "namespaces_of", "pieces_of", "quads_of"]
 
 NAMESPACES_OF_GRAPHS: Final = "patchlog.namespaces"
 """The metadata of a frame that has the namespaces of named graphs, which Jelly-RDF has no rows for: a list of graph,
@@ -53,14 +52,9 @@ def changes_of(
 
 
 def quads_of(chunks: Iterable[bytes]) -> Iterator[list[Line]]:
-    """The quads of a snapshot."""
-    return map(lines_of, texts_of_quads(chunks, "jelly"))
-
-
-def texts_of_quads(chunks: Iterable[bytes], source: SnapshotFormat, limits: Limits = STORED_LIMITS) -> Iterator[bytes]:
-    """The quads of a dataset in the order in which they stand there, as whole lines. Equal quads are equal lines."""
-    for text in _converted(Converter(source, "nquads", limits=limits), chunks):
-        yield _BRACKET.sub(_canonical_bracket, text) if b"<< " in text else text
+    """The quads of a snapshot. Equal quads are equal lines."""
+    for text in _converted(Converter("jelly", "nquads", limits=STORED_LIMITS), chunks):
+        yield lines_of(_BRACKET.sub(_canonical_bracket, text) if b"<< " in text else text)
 
 
 def namespaces_of(
@@ -82,13 +76,19 @@ def namespaces_of(
     return namespaces, iter(taken)
 
 
-def _converted(converter: Converter, chunks: Iterable[bytes]) -> Iterator[bytes]:
-    has_begun = False
+def pieces_of(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """The same bytes in pieces so small that what becomes of one is not much."""
     for chunk in chunks:
         for start in range(0, len(chunk), _PIECE_BYTES):
-            has_begun = True
-            if text := converter.feed(chunk[start : start + _PIECE_BYTES]):
-                yield text
+            yield chunk[start : start + _PIECE_BYTES]
+
+
+def _converted(converter: Converter, chunks: Iterable[bytes]) -> Iterator[bytes]:
+    has_begun = False
+    for piece in pieces_of(chunks):
+        has_begun = True
+        if text := converter.feed(piece):
+            yield text
     if has_begun and (text := converter.finish()):
         yield text
 

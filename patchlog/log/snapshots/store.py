@@ -25,7 +25,7 @@ from patchlog.log.snapshots.changes import MEMORY_BYTES, Line, QuadChanges, Spil
 from patchlog.log.snapshots.distinct import Distinct
 from patchlog.log.snapshots.files import Files
 from patchlog.log.snapshots.index import Begun, Filed, SnapshotIndex
-from patchlog.log.snapshots.reading import changes_of, namespaces_of, quads_of, texts_of_quads
+from patchlog.log.snapshots.reading import changes_of, namespaces_of, pieces_of, quads_of
 from patchlog.log.snapshots.replay import Replay
 from patchlog.log.snapshots.writing import PLAIN, Written, texts_of, write_snapshot
 from patchlog.model import Term
@@ -174,14 +174,11 @@ class LocalSnapshots:
         """Write what was sent; None where it has a quad twice, and the file is of no use."""
         namespaces, chunks = namespaces_of(sent, self._limits) if format == "jelly" else ({}, iter(sent))
         distinct = Distinct(self._memory_bytes, self._files.folder)
-
-        def texts() -> Iterator[bytes]:
-            for text in keep.through(texts_of_quads(chunks, format, self._limits)):
-                distinct.add(text)
-                yield text
-
         with self._files.create(begun.location) as write:
-            written = write_snapshot(texts(), namespaces, options, write)
+            pieces = keep.through(pieces_of(chunks))
+            written = write_snapshot(
+                pieces, namespaces, options, write, source=format, limits=self._limits, take_hashes=distinct.add
+            )
         return written if distinct.are_all() else None
 
     def _written(self, begun: Begun, changes: QuadChanges, keep: _Keep) -> Written:

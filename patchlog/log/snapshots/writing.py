@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
 
-from patchlog.codec.options import LogicalType, PhysicalType, RdfOptions
+from patchlog.codec.options import Limits, LogicalType, PhysicalType, RdfOptions
 from patchlog.effect import NamespaceKey
-from patchlog.engine import RdfEncoder
+from patchlog.engine import DatasetEncoder, RdfEncoder
+from patchlog.log.contract import SnapshotFormat
 from patchlog.log.records import LogOptions
 from patchlog.log.snapshots.changes import Line
-from patchlog.log.snapshots.reading import NAMESPACES_OF_GRAPHS
+from patchlog.log.snapshots.reading import NAMESPACES_OF_GRAPHS, STORED_LIMITS
 from patchlog.model import DEFAULT_GRAPH, RdfFrame, Term
 
 __all__ = ["PLAIN", "Written", "jelly_of", "texts_of", "write_snapshot"]
@@ -38,17 +39,21 @@ def texts_of(blocks: Iterable[list[Line]]) -> Iterator[bytes]:
 
 
 def write_snapshot(
-    texts: Iterable[bytes],
+    pieces: Iterable[bytes],
     namespaces: Mapping[NamespaceKey, Term],
     options: LogOptions,
     write: Callable[[bytes], object],
+    *,
+    source: SnapshotFormat = "nquads",
+    limits: Limits = STORED_LIMITS,
+    take_hashes: Callable[[bytes], object] = id,
 ) -> Written:
-    """Write a snapshot of quads in pieces, each of them whole lines of N-Quads, no quad twice.
+    """Write a snapshot of a dataset that comes in pieces. `take_hashes` is given the hashes of the quads.
 
     Raises InvalidTerm for statements that the options do not allow.
     """
-    encoder = _encoder(options)
-    size = count = 0
+    encoder = DatasetEncoder(source, _rdf_options(options), limits=limits)
+    size = 0
     digest = sha256()
 
     def put(data: bytes) -> None:
@@ -56,6 +61,7 @@ def write_snapshot(
         size += len(data)
         digest.update(data)
         write(data)
+        take_hashes(encoder.take_hashes())
 
     of_graphs = []
     for (graph, name), iri in sorted(namespaces.items()):
@@ -64,18 +70,15 @@ def write_snapshot(
         else:
             of_graphs.append((graph, name, iri))
     encoder.end_frame({NAMESPACES_OF_GRAPHS: json.dumps(of_graphs).encode()} if of_graphs else {})
-    put(encoder.take())
-    for text in texts:
-        count += text.count(b"\n")
-        encoder.nquads(text)
-        put(encoder.take())
+    for piece in pieces:
+        put(encoder.feed(piece))
     put(encoder.finish())
-    return Written(digest.digest(), size, count, len(namespaces))
+    return Written(digest.digest(), size, encoder.statements, len(namespaces))
 
 
 def jelly_of(frames: Iterable[RdfFrame]) -> Iterator[bytes]:
     """What was read of any syntax, as Jelly-RDF on its way into a snapshot."""
-    encoder = _encoder(LogOptions())
+    encoder = RdfEncoder(_rdf_options(LogOptions()), namespace_declarations=True)
     for frame in frames:
         for name, iri in frame.namespaces:
             encoder.namespace(name, iri)
@@ -84,13 +87,10 @@ def jelly_of(frames: Iterable[RdfFrame]) -> Iterator[bytes]:
     yield encoder.finish()
 
 
-def _encoder(options: LogOptions) -> RdfEncoder:
-    return RdfEncoder(
-        RdfOptions(
-            physical_type=PhysicalType.QUADS,
-            logical_type=LogicalType.FLAT_QUADS,
-            generalized_statements=options.generalized_statements,
-            rdf_star=options.rdf_star,
-        ),
-        namespace_declarations=True,
+def _rdf_options(options: LogOptions) -> RdfOptions:
+    return RdfOptions(
+        physical_type=PhysicalType.QUADS,
+        logical_type=LogicalType.FLAT_QUADS,
+        generalized_statements=options.generalized_statements,
+        rdf_star=options.rdf_star,
     )

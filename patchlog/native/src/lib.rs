@@ -13,6 +13,7 @@ mod options;
 mod python;
 mod scan;
 mod sink;
+mod term_hash;
 mod text;
 mod wire;
 mod xxh64;
@@ -27,6 +28,7 @@ fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<python::decoders::RdfPatchReader>()?;
     module.add_class::<python::decoders::NQuadsReader>()?;
     module.add_class::<python::encoders::RdfEncoder>()?;
+    module.add_class::<python::dataset::DatasetEncoder>()?;
     module.add_class::<python::encoders::PatchEncoder>()?;
     module.add_class::<python::encoders::CanonicalPatchEncoder>()?;
     module.add_class::<python::encoders::RdfPatchWriter>()?;
@@ -36,12 +38,8 @@ fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<python::arrow::ArrowEncoder>()?;
     module.add_class::<python::arrow::RecordBatch>()?;
     module.add_class::<python::known_quads::KnownQuads>()?;
-    module.add_function(wrap_pyfunction!(python::line_hashes::hashes_of_lines, module)?)?;
-    module.add_function(wrap_pyfunction!(python::line_hashes::hashes_by_part, module)?)?;
-    module.add_function(wrap_pyfunction!(
-        python::line_hashes::hashes_are_distinct,
-        module
-    )?)?;
+    module.add_function(wrap_pyfunction!(python::hashes::hashes_by_part, module)?)?;
+    module.add_function(wrap_pyfunction!(python::hashes::hashes_are_distinct, module)?)?;
     module.add_class::<python::rdflib::RdflibDecoder>()?;
     module.add_class::<python::rdflib::RdflibEncoder>()?;
     Ok(())

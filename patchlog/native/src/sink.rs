@@ -42,7 +42,7 @@ pub enum LiteralKind<'a, D> {
 }
 
 /// A term that owns its text: only quoted triples need it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum OwnedTerm {
     Iri(String),
     BlankNode(String),
@@ -50,14 +50,14 @@ pub enum OwnedTerm {
     Quoted(Box<QuotedTriple>),
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum OwnedKind {
     Plain,
     Language(String),
     Typed(String),
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct QuotedTriple {
     pub terms: [OwnedTerm; 3],
 }

@@ -4,12 +4,13 @@ import errno
 import gc
 import io
 import random
+from array import array
 
 import pytest
 
 from patchlog.codec.options import LogicalType, PhysicalType, RdfOptions
 from patchlog.engine import RdfEncoder
-from patchlog.errors import InvalidTerm, MalformedFrame, StorageFull
+from patchlog.errors import InvalidTerm, MalformedFrame, StorageFull, UsageError
 from patchlog.log.memory import MemoryLogStore
 from patchlog.log.records import LogOptions
 from patchlog.log.snapshots.distinct import Distinct
@@ -107,13 +108,14 @@ def test_dataset_that_ends_early_leaves_nothing(store):
 
 
 @pytest.mark.parametrize("memory", [1 << 20, 100])
-def test_lines_are_told_apart_in_memory_and_on_disk(tmp_path, memory):
+def test_hashes_are_told_apart_in_memory_and_on_disk(tmp_path, memory):
     distinct = Distinct(memory, tmp_path)
+    numbers = random.Random(1).sample(range(1 << 62), 3001)
     for start in range(0, 3000, 50):
-        distinct.add(b"".join(b"%d\n" % number for number in range(start, start + 50)))
+        distinct.add(array("q", numbers[start : start + 50]).tobytes())
 
     assert distinct.are_all()
-    distinct.add(b"3000\n2999\n")
+    distinct.add(array("q", [numbers[3000], numbers[2999]]).tobytes())
     assert not distinct.are_all()
 
 
@@ -126,37 +128,92 @@ def test_chunks_are_read_again_from_the_first_on(tmp_path):
     assert b"".join(replay) == b"abc"
 
 
-def test_hashes_of_lines(codec):
-    hashes = codec.hashes_of_lines(b"a\nb\n\na\n")
-    parts = codec.hashes_by_part(hashes)
+def hashes_of(encoder, data):
+    encoder.feed(data)
+    encoder.finish()
+    hashes = array("q")
+    hashes.frombytes(encoder.take_hashes())
+    assert encoder.statements == len(hashes)
+    return list(hashes)
 
-    assert [hashes[start : start + 8] == hashes[:8] for start in (8, 16, 24)] == [False, False, True]
+
+ALIKE = [
+    ("<a:s>", "<a:p>", "<a:o>", ""),
+    ("<a:s>", "<a:o>", "<a:p>", ""),
+    ("<a:o>", "<a:p>", "<a:s>", ""),
+    ("<a:s>", "<a:p>", "<a:o>", "<a:s>"),
+    *(("<a:s>", "<a:p>", term, "") for term in ["<a>", "_:a", '"a"', '"a"@a', '"a"^^<a>', '"a"^^<a:a>', '"a"@en']),
+    ("_:a", "<a:p>", "_:a", "_:a"),
+    ("<a:s>", "<a:p>", TRIPLE, ""),
+    ("<a:s>", "<a:p>", TRIPLE.replace("a:p", "a:q"), ""),
+]
+
+
+def test_hashes_are_those_of_statements_however_these_are_written(codec):
+    quads = [*ALIKE, *(("<http://e.org/x/#1>", f"<http://e.org/{n}/y#z>", f"<urn:{n}>", "_:g") for n in range(100))]
+    options = RdfOptions(physical_type=PhysicalType.QUADS, rdf_star=True)
+    text = b"\n".join([*lines(quads), b""])
+
+    of_text = hashes_of(codec.DatasetEncoder("nquads", options), text)
+    no_prefixes = as_jelly(quads, rdf_star=True, max_prefix_table_size=0)
+    other_names = as_jelly(quads, rdf_star=True, max_name_table_size=8, max_prefix_table_size=2)
+
+    assert len(set(of_text)) == len(quads)
+    for jelly in (no_prefixes, other_names):
+        assert hashes_of(codec.DatasetEncoder("jelly", options), jelly) == of_text
+    assert codec.hashes_are_distinct(array("q", of_text).tobytes())
+
+
+def test_hashes_of_one_statement_that_is_written_in_two_ways_are_equal(codec):
+    string = '"a"^^<http://www.w3.org/2001/XMLSchema#string>'
+    text = f'<a:s> <a:p> "\\u0061" .\n<a:s>  <a:p>\t"a".\n<a:s> <a:p> {string} .\n<a:s> <a:p> "b" .\n'.encode()
+
+    first, *same, other = hashes_of(codec.DatasetEncoder("nquads", RdfOptions(physical_type=PhysicalType.QUADS)), text)
+
+    assert same == [first, first]
+    assert other != first
+    hashes = array("q", [first, other, first, 1]).tobytes()
+    parts = codec.hashes_by_part(hashes)
     assert sum(map(len, parts)) == 32
     assert [codec.hashes_are_distinct(part) for part in parts].count(False) == 1
     assert not codec.hashes_are_distinct(hashes)
-    assert codec.hashes_are_distinct(hashes[:24])
     assert codec.hashes_are_distinct(b"")
 
 
-def test_text_is_written_as_its_statements_are(codec):
+@pytest.mark.parametrize("source", ["nquads", "jelly"])
+def test_dataset_is_written_as_its_statements_are(codec, source):
     options = RdfOptions(physical_type=PhysicalType.QUADS)
     quads = [*map(quad, range(300)), ("_:b", "<a:p>", '"x\\ny"@en', "_:g")]
-    by_text, by_terms = codec.RdfEncoder(options), codec.RdfEncoder(options)
+    data = b"\n".join([*lines(quads), b""]) if source == "nquads" else as_jelly(quads)
+    dataset, by_terms = codec.DatasetEncoder(source, options), codec.RdfEncoder(options, namespace_declarations=True)
 
-    for start in range(0, 301, 50):
-        by_text.nquads(b"\n".join([*lines(quads[start : start + 50]), b""]))
+    for encoder in (dataset, by_terms):
+        encoder.namespace("b", "<b:>")
+        encoder.end_frame({"key": b"value"})
+    written = b"".join(map(dataset.feed, pieces(data))) + dataset.finish()
     by_terms.statements(quads)
 
-    assert by_text.finish() == by_terms.finish()
+    assert written == by_terms.finish()
 
 
-def test_text_that_cannot_be_written_spends_the_encoder(codec):
-    encoder = codec.RdfEncoder(RdfOptions(physical_type=PhysicalType.QUADS))
+def test_dataset_that_cannot_be_written_is_refused_where_it_stands(codec):
+    encoder = codec.DatasetEncoder("nquads", RdfOptions(physical_type=PhysicalType.QUADS))
 
     with pytest.raises(InvalidTerm) as caught:
-        encoder.nquads(b"<a:s> <a:p> <a:o> .\n" + lines([(TRIPLE, "<a:p>", "<a:o>", "")])[0] + b"\n")
+        encoder.feed(b"<a:s> <a:p> <a:o> .\n" + lines([(TRIPLE, "<a:p>", "<a:o>", "")])[0] + b"\n")
 
-    assert caught.value.line is None
+    assert caught.value.line in {2, None}
+    with pytest.raises(UsageError, match="changes of a dataset"):
+        codec.DatasetEncoder("jelly-patch", RdfOptions(physical_type=PhysicalType.QUADS))
+    with pytest.raises(UsageError, match="unknown source format"):
+        codec.DatasetEncoder("turtle", RdfOptions(physical_type=PhysicalType.QUADS))
+
+
+def test_nothing_is_an_empty_dataset(codec):
+    encoder = codec.DatasetEncoder("jelly", RdfOptions(physical_type=PhysicalType.QUADS))
+
+    [frame] = codec.RdfDecoder().feed(encoder.finish())
+    assert list(frame.statements) == []
 
 
 class FullDisk(io.FileIO):

@@ -1,7 +1,7 @@
 //! Columns of a record batch while its rows come: dictionaries, indexes, strings, and where there are nulls.
 
 use crate::arrow::batch::{Column, Pool, Strings, Values};
-use crate::arrow::hashes::hash_of_word;
+use crate::term_hash::{hash_of_word, short};
 use crate::text::same;
 
 /// Distinct strings of a column and how to find them.
@@ -139,7 +139,7 @@ impl ColumnBuilder {
 
     /// Push a word, which is not a term; its index, where the column has a dictionary.
     pub fn push_word(&mut self, row: usize, word: &[u8]) -> Option<i32> {
-        self.push_text(row, word, hash_of_word(word))
+        self.push_text(row, word, short(hash_of_word(word)))
     }
 
     /// Push a text with its hash; its index, where the column has a dictionary.

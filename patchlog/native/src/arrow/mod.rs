@@ -3,7 +3,6 @@
 pub mod abi;
 pub mod batch;
 pub mod columns;
-pub mod hashes;
 pub mod known_quads;
 pub mod reader;
 pub mod sink;

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use crate::arrow::batch::{Batch, Pool};
 use crate::arrow::columns::ColumnBuilder;
-use crate::arrow::hashes::{hash_of_iri, hash_of_literal, hash_of_whole_iri, hash_of_word};
 use crate::fault::Result;
 use crate::hash::hash_bytes;
 use crate::sink::{Action, LiteralKind, PLACES, Place, QuotedTriple, Sink, Transaction};
+use crate::term_hash::{hash_of_iri, hash_of_literal, hash_of_whole_iri, hash_of_word, short};
 use crate::text::{Style, append, datatype_suffix, push_blank_node, push_iri, push_literal, push_quoted};
 
 pub const STATEMENT_COLUMNS: [&str; 4] = ["subject", "predicate", "object", "graph"];
@@ -232,7 +232,7 @@ impl Sink for ArrowSink {
 
     fn make_iri(&mut self, place: Place, prefix: &str, name: &str) -> Result<ArrowIri> {
         let hash = if self.is_dictionary {
-            hash_of_iri(prefix.as_bytes(), name.as_bytes())
+            short(hash_of_iri(prefix.as_bytes(), name.as_bytes()))
         } else {
             0
         };
@@ -295,14 +295,14 @@ impl Sink for ArrowSink {
 
     #[inline(always)]
     fn plain_iri(&mut self, place: Place, iri: &str) -> Result<()> {
-        let hash = || hash_of_whole_iri(iri.as_bytes());
+        let hash = || short(hash_of_whole_iri(iri.as_bytes()));
         self.set(place, hash, |out| push_iri(out, Style::Canonical, "", iri));
         Ok(())
     }
 
     #[inline(always)]
     fn blank_node(&mut self, place: Place, label: &str) -> Result<()> {
-        let hash = || hash_of_word(label.as_bytes());
+        let hash = || short(hash_of_word(label.as_bytes()));
         self.set(place, hash, |out| push_blank_node(out, Style::Canonical, label));
         Ok(())
     }
@@ -315,7 +315,7 @@ impl Sink for ArrowSink {
                 LiteralKind::Language(language) => hash_bytes(language.as_bytes()),
                 LiteralKind::Typed(datatype) => datatype.hash,
             };
-            hash_of_literal(lexical.as_bytes(), kind)
+            short(hash_of_literal(lexical.as_bytes(), kind))
         };
         self.set(place, hash, |out| push_literal(out, lexical, &kind));
         Ok(())
@@ -324,7 +324,7 @@ impl Sink for ArrowSink {
     fn quoted_triple(&mut self, place: Place, triple: &QuotedTriple) -> Result<()> {
         let mut text = Vec::new();
         push_quoted(&mut text, Style::Canonical, triple);
-        self.set(place, || hash_of_word(&text), |out| append(out, &text));
+        self.set(place, || short(hash_of_word(&text)), |out| append(out, &text));
         Ok(())
     }
 

@@ -1,6 +1,7 @@
 //! Writers: registers of a sink to bytes.
 
 pub mod body;
+pub mod dataset;
 pub mod entries;
 pub mod frames;
 pub mod lookup;

@@ -4,13 +4,13 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString, PyTuple};
 
 use crate::arrow::reader::set_term;
-use crate::decode::nquads::{Datatypes, NQuadsReader};
+use crate::decode::nquads::Datatypes;
 use crate::encode::patch::PatchWriter;
 use crate::encode::rdf::RdfWriter;
 use crate::encode::text::{TextFormat, TextSink};
 use crate::fault::{Result, invalid_term, usage_error};
 use crate::python::converter::Output;
-use crate::python::{Count, Data, Guarded, OrRaise, patch_options_from, rdf_options_from};
+use crate::python::{Count, Guarded, OrRaise, patch_options_from, rdf_options_from};
 use crate::sink::{Action, Place, STATEMENT_PLACES, Sink, Transaction};
 
 pub fn take_bytes<'py>(py: Python<'py>, out: &mut Vec<u8>) -> Bound<'py, PyBytes> {
@@ -21,7 +21,7 @@ pub fn take_bytes<'py>(py: Python<'py>, out: &mut Vec<u8>) -> Bound<'py, PyBytes
 
 /// The text of a term. A string that Python holds and UTF-8 cannot (a lone surrogate) is no term.
 #[inline(always)]
-fn term_text<'a>(term: &'a Bound<'_, PyAny>, place: Place) -> Result<&'a str> {
+pub fn term_text<'a>(term: &'a Bound<'_, PyAny>, place: Place) -> Result<&'a str> {
     let Ok(text) = term.cast::<PyString>() else {
         return Err(invalid_term(format!("the {} is not a string", place.word())));
     };
@@ -36,6 +36,15 @@ pub fn name_text<'a>(name: &'a Bound<'_, PyAny>) -> Result<&'a str> {
     };
     text.to_str()
         .map_err(|_| invalid_term("a name or a key holds a lone surrogate"))
+}
+
+/// The metadata of a frame.
+pub fn metadata_of(metadata: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<(String, Vec<u8>)>> {
+    let Some(metadata) = metadata else {
+        return Ok(Vec::new());
+    };
+    let items = metadata.call_method0("items")?;
+    items.try_iter()?.map(|item| item?.extract()).collect()
 }
 
 /// Set the registers of a statement; whether it has a graph.
@@ -130,23 +139,6 @@ impl RdfEncoder {
         })
     }
 
-    #[pyo3(signature = (text, /))]
-    fn nquads<'py>(&self, py: Python<'py>, text: Data<'py>) -> PyResult<()> {
-        let text: &[u8] = &text;
-        self.0.with(py, |state| {
-            // A reader for each text, so that a line that did not end is not taken for the begin of another.
-            let mut reader = NQuadsReader::new();
-            let outcome = py.detach(|| {
-                reader.feed(text, &mut state.writer)?;
-                reader.finish(&mut state.writer)
-            });
-            outcome.map_err(|mut fault| {
-                fault.line = None; // of this piece: nobody knows where that begins
-                fault
-            })
-        })
-    }
-
     #[pyo3(signature = (name, iri, /))]
     fn namespace(&self, py: Python<'_>, name: Bound<'_, PyAny>, iri: Bound<'_, PyAny>) -> PyResult<()> {
         self.0.with(py, |state| {
@@ -162,12 +154,7 @@ impl RdfEncoder {
 
     #[pyo3(signature = (metadata=None, /))]
     fn end_frame(&self, py: Python<'_>, metadata: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
-        let mut entries = Vec::new();
-        if let Some(metadata) = metadata {
-            for item in metadata.call_method0("items")?.try_iter()? {
-                entries.push(item?.extract::<(String, Vec<u8>)>()?);
-            }
-        }
+        let entries = metadata_of(metadata)?;
         self.0.with(py, |state| state.writer.end_frame(&entries))
     }
 

@@ -5,7 +5,7 @@ use pyo3::types::PyBytes;
 
 use crate::arrow::known_quads::KnownQuads as Known;
 use crate::python::arrow::ArrowInput;
-use crate::python::line_hashes::hashes;
+use crate::python::hashes::hashes;
 use crate::python::{Data, OrRaise};
 
 /// The quads of batches that may be known. Its face: `patchlog.codec.faces.KnownQuadsFace`.

@@ -2,11 +2,12 @@
 
 pub mod arrow;
 pub mod converter;
+pub mod dataset;
 pub mod decoders;
 pub mod encoders;
+pub mod hashes;
 pub mod intake;
 pub mod known_quads;
-pub mod line_hashes;
 pub mod objects;
 pub mod rdflib;
 

@@ -8,13 +8,13 @@ use crate::scan::{after_last_separator, has_separator};
 const SECOND_HALF: u64 = 0x8EBC_6AF0_9C88_C6E3;
 
 #[inline(always)]
-fn hash_of_halves(first: &[u8], second: u64) -> u32 {
-    (fold(hash_bytes(first), second ^ SECOND_HALF) >> 32) as u32
+fn hash_of_halves(first: &[u8], second: u64) -> u64 {
+    fold(hash_bytes(first), second ^ SECOND_HALF)
 }
 
 /// The hash of an IRI in two parts, the same wherever it was cut: that of its halves up to its last `/` or `#` and after it.
 #[inline(always)]
-pub fn hash_of_iri(prefix: &[u8], name: &[u8]) -> u32 {
+pub fn hash_of_iri(prefix: &[u8], name: &[u8]) -> u64 {
     // Nearly always it is cut there already.
     if matches!(prefix.last(), Some(b'/' | b'#')) && !has_separator(name) {
         hash_of_halves(prefix, hash_bytes(name))
@@ -26,26 +26,32 @@ pub fn hash_of_iri(prefix: &[u8], name: &[u8]) -> u32 {
 }
 
 #[inline(always)]
-pub fn hash_of_whole_iri(iri: &[u8]) -> u32 {
+pub fn hash_of_whole_iri(iri: &[u8]) -> u64 {
     let (first, second) = iri.split_at(after_last_separator(iri));
     hash_of_halves(first, hash_bytes(second))
 }
 
 #[inline(never)]
-fn hash_of_cut_iri(prefix: &[u8], name: &[u8]) -> u32 {
+fn hash_of_cut_iri(prefix: &[u8], name: &[u8]) -> u64 {
     hash_of_whole_iri(&[prefix, name].concat())
 }
 
 /// The hash of a literal: its lexical form, and the hash of its datatype or language (0 without).
 #[inline(always)]
-pub fn hash_of_literal(lexical: &[u8], kind: u64) -> u32 {
+pub fn hash_of_literal(lexical: &[u8], kind: u64) -> u64 {
     hash_of_halves(lexical, kind)
 }
 
 /// The hash of any other text.
 #[inline(always)]
-pub fn hash_of_word(word: &[u8]) -> u32 {
-    (hash_bytes(word) >> 32) as u32
+pub fn hash_of_word(word: &[u8]) -> u64 {
+    hash_bytes(word)
+}
+
+/// The better half of a hash, where four bytes will do.
+#[inline(always)]
+pub fn short(hash: u64) -> u32 {
+    (hash >> 32) as u32
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
-//! Lines that are told apart by their hashes, so that millions of them need not be kept to see whether one comes twice.
+//! Statements that are told apart by their hashes, so that millions of them need not be kept to see whether one comes twice.
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::hash::hash_bytes;
 use crate::python::Data;
 
+/// How long a hash is.
 const HASH_BYTES: usize = size_of::<u64>();
 const PARTS: usize = 256;
 
@@ -15,23 +15,7 @@ pub fn hashes(bytes: &[u8]) -> impl Iterator<Item = u64> {
         .map(|hash| u64::from_le_bytes(hash.try_into().unwrap_or_default()))
 }
 
-/// The hash of each line, eight bytes each. The last line ends, too. Hashes are good for this process only.
-#[pyfunction]
-#[pyo3(signature = (text, /))]
-pub fn hashes_of_lines<'py>(py: Python<'py>, text: Data<'py>) -> Bound<'py, PyBytes> {
-    let text: &[u8] = &text;
-    let mut found = Vec::with_capacity(text.len() / 8);
-    py.detach(|| {
-        let mut start = 0;
-        for end in memchr::memchr_iter(b'\n', text) {
-            found.extend_from_slice(&hash_bytes(&text[start..end]).to_le_bytes());
-            start = end + 1;
-        }
-    });
-    PyBytes::new(py, &found)
-}
-
-/// The same hashes in 256 parts: equal ones are in the same part.
+/// Hashes in 256 parts: equal ones are in the same part.
 #[pyfunction]
 #[pyo3(signature = (hashes_, /))]
 pub fn hashes_by_part<'py>(py: Python<'py>, hashes_: Data<'py>) -> Vec<Bound<'py, PyBytes>> {

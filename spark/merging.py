@@ -118,7 +118,7 @@ def _merge_where_they_stand(
         if batch.adds:
             commit.put_in(quads.with_all_columns(fresh))
             may_die(session, "adds-written")
-        commit.commit(until)
+        commit.commit(until, source_rows=batch.total)
     finally:
         if found is not None:
             found.unpersist()

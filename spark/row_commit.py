@@ -46,6 +46,7 @@ class RowCommit:
         self._nothing = self._jvm.scala.Option.empty()
         self._actions = self._none = _object(self._jvm.scala.collection.immutable, "Nil")
         self._only = only
+        self._takes_out = False
         self._transaction = delta_log.startTransaction(self._nothing, self._nothing)
 
     @property
@@ -101,6 +102,7 @@ class RowCommit:
 
     def take_out(self, places: DataFrame) -> None:
         """Take out the rows that stand at FILE and ROW."""
+        self._takes_out = True
         option, session = self._jvm.scala.Option.apply, _java(self._session)
         commands = self._delta.commands
         deletes = _object(commands, "DMLWithDeletionVectorsHelper")
@@ -129,11 +131,27 @@ class RowCommit:
         for add in adds:
             self._actions = self._actions.appended(parse(add))
 
-    def commit(self, number: int) -> None:
-        """Do it, under this number."""
+    def commit(self, number: int, *, source_rows: int = 0) -> None:
+        """Do it, under this number. `source_rows`: from how many rows it follows, for the history of the table."""
         now = self._jvm.scala.Option.apply(int(time.time() * 1000))
         taken = self._delta.actions.SetTransaction(self._application, number, now)
-        self._transaction.commit(self._actions.appended(taken), _object(self._delta, "DeltaOperations$ManualUpdate"))
+        self._transaction.commit(self._actions.appended(taken), self._operation(source_rows))
+
+    def _operation(self, source_rows: int) -> Any:
+        """What the history of the table calls it.
+
+        Not a manual update: after one Delta does not know what the table has, and reckons all of its log up.
+        """
+        nothing, none = self._nothing, self._none
+        if not self._takes_out:
+            append = self._jvm.org.apache.spark.sql.SaveMode.Append
+            return getattr(self._delta, "DeltaOperations$Write")(append, *[nothing] * 8)
+        metrics = self._jvm.org.apache.spark.sql.execution.metric.SQLMetrics
+        rows = metrics.createMetric(_java(self._session).sparkContext(), "source rows")
+        rows.set(source_rows)
+        measured = _object(self._jvm.scala.collection.immutable, "Map").empty().updated("operationNumSourceRows", rows)
+        self._transaction.registerSQLMetrics(_java(self._session), measured)
+        return getattr(self._delta, "DeltaOperations$Merge")(nothing, nothing, nothing, nothing, none, none, none)
 
     @property
     def _jvm(self) -> Any:

@@ -19,8 +19,8 @@ from patchlog.errors import PatchLogError, PositionGone
 from patchlog.log.contract import PatchLog
 from spark.conflicts import again_after_conflicts
 from spark.faults import may_die
-from spark.loading import can_load, load
-from spark.merging import append_changes, commit_loaded, merge_namespaces, merge_quads
+from spark.loading import can_load, load_snapshot, load_versions
+from spark.merging import append_changes, append_files, commit_loaded, merge_namespaces, merge_quads
 from spark.origin import Origin, Range, balanced
 from spark.reduction import last_namespaces
 from spark.restarting import changes_to, namespaces_at
@@ -122,13 +122,22 @@ class ApplyJob:
             rows = self._rows(batch.with_namespaces, "namespaces")
             merge_namespaces(self.tables.namespaces, last_namespaces(rows), batch.versions.until)
             may_die(self.session, "namespaces-committed")
-        rows = self._rows(batch.ranges, "quads")
-        may_die(self.session, "changes-read")
-        if not append_changes(self.tables.changes, rows, batch.versions):
+        if not self._append(batch):
             return 0
         may_die(self.session, "changes-committed")
         self.tell(Done("changes", batch.versions, batch.operations, time.monotonic() - begun, head))
         return batch.operations
+
+    def _append(self, batch: _Batch) -> bool:
+        """Append a batch to `changes`; False where another job has appended some of it."""
+        changes = self.tables.changes
+        if can_load(changes):
+            loaded = load_versions(self.session, self.origin, changes, batch.ranges)
+            may_die(self.session, "changes-read")
+            return append_files(changes, loaded.changes, batch.versions)
+        rows = self._rows(batch.ranges, "quads")
+        may_die(self.session, "changes-read")
+        return append_changes(changes, rows, batch.versions)
 
     def _restart(self, log: PatchLog, version: int) -> int:
         """Go on from a snapshot, where the log has forgotten what comes next: what is different is one great change."""
@@ -139,8 +148,8 @@ class ApplyJob:
         namespaces = namespaces_at(self.session, self.tables, log, version)
         if namespaces is not None:
             merge_namespaces(self.tables.namespaces, namespaces, version)
-        if can_load(self.tables):
-            loaded = load(self.session, self.origin, self.tables, version, record)
+        if before < 0 and self.tables.quads.number() < 0 and can_load(self.tables.changes):
+            loaded = load_snapshot(self.session, self.origin, self.tables, version, record)
             may_die(self.session, "changes-read")
             if not commit_loaded(self.session, self.tables, loaded, version):
                 return 0

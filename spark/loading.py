@@ -1,7 +1,7 @@
-"""A snapshot into tables that are empty: `changes` and `quads` at once, by files that the executors write themselves.
+"""Rows of a log, written by the executors: a snapshot into tables that are empty, and patches into `changes`.
 
-To begin with a dataset is to add all of its quads, so that nothing need be compared, sorted or sent around. Each task
-reads the snapshot, takes its share, and writes it twice.
+To begin with a dataset is to add all of its quads, and `changes` only grows. So nothing need be compared, sorted or sent
+around: each task reads its part of the log, and writes it into data files, which count when they are committed.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -18,12 +18,13 @@ from pyspark.sql import SparkSession
 
 from patchlog.log.records import PatchRecord
 from spark.data_files import DataFiles, column_of
-from spark.effective import DATASET_COLUMNS, QUAD_COLUMNS, Share, shared_batches
-from spark.origin import Origin
-from spark.tables import Tables
+from spark.effective import DATASET_COLUMNS, QUAD_COLUMNS, Share, View, batches_of, shared_batches
+from spark.origin import Origin, Range
+from spark.tables import LogTable, Tables
 
-__all__ = ["Loaded", "can_load", "load"]
+__all__ = ["Loaded", "can_load", "load_snapshot", "load_versions"]
 
+_VARIOUS: Final = frozenset(("subject", "object", "position"))
 _RESULT: Final = "rows BIGINT, changes STRING, quads STRING"
 _ARROW_RESULT: Final = pa.schema([("rows", pa.int64()), ("changes", pa.string()), ("quads", pa.string())])
 
@@ -37,9 +38,16 @@ class Loaded:
     quads: tuple[str, ...]
 
 
+class _Task(Protocol):
+    """What one task of Spark does: it travels to an executor."""
+
+    def write(self) -> Loaded:
+        """Write the files."""
+
+
 @dataclass(frozen=True, slots=True)
-class _Loading:
-    """What a task has to know."""
+class _Snapshot:
+    """What a task has to know of a snapshot."""
 
     origin: Origin
     version: int
@@ -48,22 +56,30 @@ class _Loading:
     changes_folder: str
     quads_folder: str
 
-    def write(self, share: Share) -> Loaded:
-        """Write a share of the snapshot into both folders."""
-        various = frozenset(("subject", "object", "position"))
-        changes, quads = DataFiles(self.changes_folder, various), DataFiles(self.quads_folder, various)
-        with self.origin.opened() as log:
-            for first_row, batch in shared_batches(log.snapshots.read(self.version), share):
+
+@dataclass(frozen=True, slots=True)
+class _LoadShare:
+    """A share of a snapshot, into both tables."""
+
+    snapshot: _Snapshot
+    share: Share
+
+    def write(self) -> Loaded:
+        """Write the files."""
+        told = self.snapshot
+        changes, quads = DataFiles(told.changes_folder, _VARIOUS), DataFiles(told.quads_folder, _VARIOUS)
+        with told.origin.opened() as log:
+            for first_row, batch in shared_batches(log.snapshots.read(told.version), self.share):
                 rows = batch.num_rows
                 terms = {name: batch[name] for name in DATASET_COLUMNS.names}
-                version = column_of(self.version, pa.int64(), rows)
+                version = column_of(told.version, pa.int64(), rows)
                 quads.write(_batch(terms | {"since": version}))
                 operations = {
                     "version": version,
                     "position": pa.array(np.arange(first_row, first_row + rows)),
                     "operation": column_of("+", pa.string(), rows),
-                    "patch_id": column_of(self.patch_id, pa.string(), rows),
-                    "time": column_of(self.time, QUAD_COLUMNS.field("time").type, rows),
+                    "patch_id": column_of(told.patch_id, pa.string(), rows),
+                    "time": column_of(told.time, QUAD_COLUMNS.field("time").type, rows),
                 }
                 changes.write(_batch(operations | terms))
         changes.finish()
@@ -71,15 +87,35 @@ class _Loading:
         return Loaded(quads.rows, tuple(changes.adds), tuple(quads.adds))
 
 
-def can_load(tables: Tables) -> bool:
-    """Whether the tables are empty, of this log alone, and in folders that executors write to as to any other."""
-    both = (tables.changes, tables.quads)
-    return all(table.number() < 0 and not table.is_shared and table.local_folder is not None for table in both)
+@dataclass(frozen=True, slots=True)
+class _LoadVersions:
+    """What some versions do to quads, into `changes`."""
+
+    origin: Origin
+    versions: Range
+    folder: str
+
+    def write(self) -> Loaded:
+        """Write the files."""
+        changes = DataFiles(self.folder, _VARIOUS)
+        with self.origin.opened() as log:
+            for batch in batches_of(log.read(self.versions.after, until=self.versions.until), View()):
+                if batch.num_rows:
+                    changes.write(batch)
+        changes.finish()
+        return Loaded(changes.rows, tuple(changes.adds), ())
 
 
-def load(session: SparkSession, origin: Origin, tables: Tables, version: int, record: PatchRecord | None) -> Loaded:
-    """Write the files of a snapshot. They are in the tables when they were committed."""
-    loading = _Loading(
+def can_load(table: LogTable) -> bool:
+    """Whether a table is of one log alone, and in a folder that executors write to as to any other."""
+    return not table.is_shared and table.local_folder is not None
+
+
+def load_snapshot(
+    session: SparkSession, origin: Origin, tables: Tables, version: int, record: PatchRecord | None
+) -> Loaded:
+    """Write the files of a snapshot, for tables that are empty."""
+    snapshot = _Snapshot(
         origin,
         version,
         str(record.id) if record else "",
@@ -88,8 +124,18 @@ def load(session: SparkSession, origin: Origin, tables: Tables, version: int, re
         str(tables.quads.local_folder),
     )
     shares = Share.divided(session.sparkContext.defaultParallelism)
-    numbers = session.range(0, len(shares), 1, len(shares))
-    found = numbers.mapInArrow(_writer(loading, shares), _RESULT).collect()
+    return _done(session, [_LoadShare(snapshot, share) for share in shares])
+
+
+def load_versions(session: SparkSession, origin: Origin, changes: LogTable, ranges: Iterable[Range]) -> Loaded:
+    """Write the files of what some versions do to quads."""
+    folder = str(changes.local_folder)
+    return _done(session, [_LoadVersions(origin, versions, folder) for versions in ranges])
+
+
+def _done(session: SparkSession, tasks: Sequence[_Task]) -> Loaded:
+    numbers = session.range(0, len(tasks), 1, len(tasks))
+    found = numbers.mapInArrow(_writer(tasks), _RESULT).collect()
     return Loaded(
         sum(row.rows for row in found),
         tuple(add for row in found for add in json.loads(row.changes)),
@@ -97,11 +143,11 @@ def load(session: SparkSession, origin: Origin, tables: Tables, version: int, re
     )
 
 
-def _writer(loading: _Loading, shares: Sequence[Share]) -> Callable[[Iterable[Any]], Iterator[Any]]:
+def _writer(tasks: Sequence[_Task]) -> Callable[[Iterable[Any]], Iterator[Any]]:
     def write(batches: Iterable[Any]) -> Iterator[Any]:
         for batch in batches:
             for number in batch["id"].to_pylist():
-                written = loading.write(shares[number])
+                written = tasks[number].write()
                 row = {
                     "rows": written.rows,
                     "changes": json.dumps(written.changes),

@@ -10,6 +10,7 @@ Tables without deletion vectors, as small ones are, have their files written ane
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -24,7 +25,7 @@ from spark.row_commit import FILE, ROW, RowCommit
 from spark.standing import can_look_beside_spark, candidates
 from spark.tables import LogTable, Tables
 
-__all__ = ["Merged", "append_changes", "commit_loaded", "merge_namespaces", "merge_quads"]
+__all__ = ["Merged", "append_changes", "append_files", "commit_loaded", "merge_namespaces", "merge_quads"]
 
 _BROADCAST_ROWS: Final = 500_000
 """Batches up to this size are sent to all executors whole."""
@@ -155,6 +156,16 @@ def append_changes(changes: LogTable, rows: DataFrame, whole: Range) -> bool:
     if commit.number > whole.after:
         return False
     commit.put_in(changes.with_all_columns(rows))
+    commit.commit(whole.until)
+    return True
+
+
+def append_files(changes: LogTable, adds: Iterable[str], whole: Range) -> bool:
+    """The same of a batch that is in data files already."""
+    commit = changes.begin_row_commit()
+    if commit.number > whole.after:
+        return False
+    commit.put_in_files(adds)
     commit.commit(whole.until)
     return True
 

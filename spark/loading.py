@@ -1,7 +1,7 @@
 """Rows of a log, written by the executors: a snapshot into tables that are empty, and patches into `changes`.
 
-To begin with a dataset is to add all of its quads, and `changes` only grows. So nothing need be compared, sorted or sent
-around: each task reads its part of the log, and writes it into data files, which count when they are committed.
+To begin with a dataset is to add all of its quads, and `changes` only grows. So nothing need be compared, sorted or
+sent around: each task reads its part of the log, and writes it into data files, which count when they are committed.
 """
 
 from __future__ import annotations

@@ -631,6 +631,12 @@ def test_keys_are_those_of_the_service(start, tmp_path):
     assert as_("writer").call("create_datasource", name="mine").status_code == 403
     assert as_("nobody").client.get(f"{BASE}/$/ping").status_code == 200
 
+    assert as_("admin").append("others", patch(new_id())).status_code == 200
+    service.client.post("/logs/others/snapshots?wait=30").raise_for_status()
+    service.client.post("/logs/others/truncate").raise_for_status()
+    assert service.client.get(f"{BASE}/others/1").status_code == 410
+    assert as_("reader").client.get(f"{BASE}/others/1").status_code == 403
+
 
 @pytest.mark.parametrize("begin", ["", "id:", "uuid:", "urn:uuid:"])
 def test_patch_is_fetched_by_its_id_as_it_is_written_anywhere(delta, begin):
@@ -639,6 +645,7 @@ def test_patch_is_fetched_by_its_id_as_it_is_written_anywhere(delta, begin):
 
     for path in (f"{name}?patch={begin}{id}", f"{name}/{begin}{id}"):
         assert delta.client.get(f"{BASE}/{path}").status_code == 200
+    assert begin == "" or delta.client.get(f"{BASE}/{name}/{begin}1").status_code == 400
 
 
 def test_patch_that_was_truncated_is_gone(delta):
@@ -651,4 +658,4 @@ def test_patch_that_was_truncated_is_gone(delta):
         gone = delta.client.get(f"{BASE}/{path}")
         assert gone.status_code == 410
         assert gone.json()["snapshot"] == f"/logs/{name}/snapshots/latest"
-    assert delta.client.get(f"{BASE}/{name}/{id}").status_code in (404, 410)
+    assert delta.client.get(f"{BASE}/{name}/{id}").status_code == 410

@@ -21,6 +21,9 @@ from spark.deletion_vectors import DeletionVector
 __all__ = ["PREFIX_IN_STATISTICS", "DataFile", "DataFiles", "column_of"]
 
 _ROWS_PER_FILE: Final = 4 << 20
+_BYTES_PER_FILE: Final = 256 << 20
+"""Before they are compressed. Parquet keeps a group of a million rows in memory, however long its texts are."""
+
 PREFIX_IN_STATISTICS: Final = 32
 """How much of a text Delta's statistics have, by default."""
 
@@ -54,6 +57,7 @@ class DataFiles:
         self._writer: Any = None
         self._path = self._folder
         self._rows_in_file = 0
+        self._bytes_in_file = 0
 
     def write(self, batch: Any) -> None:
         """Add rows."""
@@ -61,7 +65,8 @@ class DataFiles:
             self._begin(batch.schema)
         self._writer.write_batch(batch)
         self._rows_in_file += batch.num_rows
-        if self._rows_in_file >= _ROWS_PER_FILE:
+        self._bytes_in_file += batch.nbytes
+        if self._rows_in_file >= _ROWS_PER_FILE or self._bytes_in_file >= _BYTES_PER_FILE:
             self.finish()
 
     def finish(self) -> None:
@@ -81,7 +86,7 @@ class DataFiles:
         self.adds.append(json.dumps({"add": add}))
         self.rows += self._rows_in_file
         self._writer = None
-        self._rows_in_file = 0
+        self._rows_in_file = self._bytes_in_file = 0
 
     def _begin(self, schema: Any) -> None:
         # Tried again, a task writes files of other names.

@@ -126,7 +126,8 @@ def test_texts_that_are_too_long_for_the_file_are_left_out_of_what_it_says(tmp_p
     assert statistics["numRecords"] == 1
 
 
-def test_many_rows_become_several_files(tmp_path, monkeypatch):
+def test_many_rows_or_long_ones_become_several_files(tmp_path, monkeypatch):
+    (tmp_path / "long").mkdir()
     monkeypatch.setattr(data_files, "_ROWS_PER_FILE", 10)
     files = DataFiles(str(tmp_path), frozenset())
     for begin in range(0, 25, 5):
@@ -136,4 +137,10 @@ def test_many_rows_become_several_files(tmp_path, monkeypatch):
 
     assert [one["numRecords"] for one in statistics] == [10, 10, 5]
     assert files.rows == 25
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(add["path"] for add in adds)
+    assert sorted(path.name for path in tmp_path.glob("*.parquet")) == sorted(add["path"] for add in adds)
+
+    monkeypatch.setattr(data_files, "_BYTES_PER_FILE", 100_000)
+    long = DataFiles(str(tmp_path / "long"), frozenset())
+    long.write(batch(["x" * 100_000, "y"], [1, 2]))
+    long.write(batch(["z"], [3]))
+    assert [one["numRecords"] for one in adds_of(long)[1]] == [2, 1]

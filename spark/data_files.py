@@ -10,6 +10,7 @@ import json
 import time
 import uuid
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,12 +22,10 @@ from spark.deletion_vectors import DeletionVector
 __all__ = ["PREFIX_IN_STATISTICS", "DataFile", "DataFiles", "column_of"]
 
 _ROWS_PER_FILE: Final = 4 << 20
-_BYTES_PER_FILE: Final = 256 << 20
-"""Before they are compressed. Parquet keeps a group of a million rows in memory, however long its texts are."""
-
 PREFIX_IN_STATISTICS: Final = 32
 """How much of a text Delta's statistics have, by default."""
 
+_NEARLY_ONE: Final = timedelta(microseconds=999)
 _LAST_CHARACTER: Final = "\U0010ffff"
 
 
@@ -57,7 +56,6 @@ class DataFiles:
         self._writer: Any = None
         self._path = self._folder
         self._rows_in_file = 0
-        self._bytes_in_file = 0
 
     def write(self, batch: Any) -> None:
         """Add rows."""
@@ -65,8 +63,7 @@ class DataFiles:
             self._begin(batch.schema)
         self._writer.write_batch(batch)
         self._rows_in_file += batch.num_rows
-        self._bytes_in_file += batch.nbytes
-        if self._rows_in_file >= _ROWS_PER_FILE or self._bytes_in_file >= _BYTES_PER_FILE:
+        if self._rows_in_file >= _ROWS_PER_FILE:
             self.finish()
 
     def finish(self) -> None:
@@ -86,7 +83,7 @@ class DataFiles:
         self.adds.append(json.dumps({"add": add}))
         self.rows += self._rows_in_file
         self._writer = None
-        self._rows_in_file = self._bytes_in_file = 0
+        self._rows_in_file = 0
 
     def _begin(self, schema: Any) -> None:
         # Tried again, a task writes files of other names.
@@ -96,7 +93,7 @@ class DataFiles:
 
 
 def _statistics(metadata: Any) -> dict[str, Any]:
-    """What Delta skips files by: the least and the greatest of each column of texts and numbers."""
+    """What Delta skips files by: the least and the greatest of each column of texts, numbers and times."""
     least: dict[str, Any] = {}
     greatest: dict[str, Any] = {}
     names = [metadata.schema.column(number).name for number in range(metadata.num_columns)]
@@ -109,12 +106,19 @@ def _statistics(metadata: Any) -> dict[str, Any]:
             least[name], greatest[name] = low[:PREFIX_IN_STATISTICS], _not_less(high)
         elif isinstance(low, int):
             least[name], greatest[name] = low, high
+        elif isinstance(low, datetime):
+            least[name], greatest[name] = _to_the_millisecond(low), _to_the_millisecond(high + _NEARLY_ONE)
     return {
         "numRecords": metadata.num_rows,
         "minValues": least,
         "maxValues": greatest,
         "nullCount": dict.fromkeys(names, 0),
     }
+
+
+def _to_the_millisecond(moment: datetime) -> str:
+    """A moment as Delta has it, which knows no parts of milliseconds."""
+    return moment.astimezone(UTC).strftime(f"%Y-%m-%dT%H:%M:%S.{moment.microsecond // 1000:03}Z")
 
 
 def _not_less(text: str) -> str:

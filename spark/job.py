@@ -148,7 +148,8 @@ class ApplyJob:
         namespaces = namespaces_at(self.session, self.tables, log, version)
         if namespaces is not None:
             merge_namespaces(self.tables.namespaces, namespaces, version)
-        if before < 0 and self.tables.quads.number() < 0 and can_load(self.tables.changes):
+        quads = self.tables.quads
+        if before < 0 and quads.number() < 0 and can_load(self.tables.changes, quads):
             loaded = load_snapshot(self.session, self.origin, self.tables, version, record)
             may_die(self.session, "changes-read")
             if not commit_loaded(self.session, self.tables, loaded, version):

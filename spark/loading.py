@@ -24,6 +24,9 @@ from spark.tables import LogTable, Tables
 
 __all__ = ["Loaded", "can_load", "load_snapshot", "load_versions"]
 
+_MAPPING: Final = "delta.columnMapping.mode"
+"""With it the columns have other names in the files."""
+
 _VARIOUS: Final = frozenset(("subject", "object", "position"))
 _RESULT: Final = "rows BIGINT, changes STRING, quads STRING"
 _ARROW_RESULT: Final = pa.schema([("rows", pa.int64()), ("changes", pa.string()), ("quads", pa.string())])
@@ -106,9 +109,11 @@ class _LoadVersions:
         return Loaded(changes.rows, tuple(changes.adds), ())
 
 
-def can_load(table: LogTable) -> bool:
-    """Whether a table is of one log alone, and in a folder that executors write to as to any other."""
-    return not table.is_shared and table.local_folder is not None
+def can_load(*tables: LogTable) -> bool:
+    """Whether tables are of one log alone, plain, and in folders that executors write to as to any other."""
+    return all(
+        not table.is_shared and table.local_folder is not None and not table.properties(_MAPPING) for table in tables
+    )
 
 
 def load_snapshot(

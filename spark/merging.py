@@ -10,7 +10,8 @@ Tables without deletion vectors, as small ones are, have their files written ane
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -108,8 +109,8 @@ def _merge_where_they_stand(
     session: SparkSession, quads: LogTable, commit: RowCommit, batch: _Batch, until: int
 ) -> None:
     fresh = batch.quads.where("is_added")
-    found = None if commit.is_empty else _found(session, commit, batch).persist()
-    try:
+    with ExitStack() as stack:
+        found = None if commit.is_empty else stack.enter_context(_found(session, commit, batch))
         may_die(session, "looking-up")
         if found is not None and batch.outs:
             commit.take_out(found.where("is_out"))
@@ -120,22 +121,23 @@ def _merge_where_they_stand(
             commit.put_in(quads.with_all_columns(fresh))
             may_die(session, "adds-written")
         commit.commit(until, source_rows=batch.total)
-    finally:
-        if found is not None:
-            found.unpersist()
 
 
-def _found(session: SparkSession, commit: RowCommit, batch: _Batch) -> DataFrame:
+@contextmanager
+def _found(session: SparkSession, commit: RowCommit, batch: _Batch) -> Iterator[DataFrame]:
     """The quads of the batch that are there, whether they are to be taken out, and where they stand."""
-    wanted = batch.quads.select(*QUAD, F.expr(_IS_OUT).alias("is_out"))
+    wanted = batch.quads.select(*QUAD, F.expr(_IS_OUT).alias("is_out")).alias("batch")
     files = commit.data_files() if can_look_beside_spark(batch.total) else None
-    if files is not None:
-        standing, same = candidates(session, files, wanted), _EQUAL_QUAD
-    else:
-        standing, same = with_hash(commit.rows().select(*QUAD, FILE, ROW)), _SAME_QUAD
-        wanted = with_hash(wanted)
-    found = standing.alias("quads").join(batch.small(wanted).alias("batch"), F.expr(same))
-    return found.select("batch.*", FILE, ROW)
+    with ExitStack() as stack:
+        if files is not None:
+            standing = stack.enter_context(candidates(session, files, wanted))
+            same = batch.small(standing).alias("quads").join(wanted, F.expr(_EQUAL_QUAD))
+        else:
+            standing = with_hash(commit.rows().select(*QUAD, FILE, ROW))
+            same = standing.alias("quads").join(batch.small(with_hash(wanted)).alias("batch"), F.expr(_SAME_QUAD))
+        found = same.select("batch.*", FILE, ROW).persist()
+        stack.callback(found.unpersist)
+        yield found
 
 
 def _merge_files(session: SparkSession, quads: LogTable, batch: _Batch, until: int) -> None:

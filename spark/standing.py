@@ -8,6 +8,7 @@ have one of them go to Spark, which compares their texts.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -21,21 +22,22 @@ from spark.data_files import DataFile
 from spark.reduction import HASH, QUAD, with_hash
 from spark.row_commit import FILE, ROW
 
-__all__ = ["can_look_beside_spark", "candidates"]
+__all__ = ["Share", "can_look_beside_spark", "candidates"]
 
 _MOST_HASHES: Final = 4_000_000
 """Of a larger batch the hashes are not sent around, eight bytes each."""
 
 _BYTES_PER_SHARE: Final = 64 << 20
 _BYTES_PER_TASK: Final = 256 << 20
-_ROWS_AT_ONCE: Final = 16_384
+_MOST_ROWS_AT_ONCE: Final = 16_384
+_BYTES_AT_ONCE: Final = 16 << 20
 _READ_BYTES: Final = 256 << 10
 _FOUND: Final = f"{', '.join(f'{name} STRING' for name in QUAD)}, {FILE} STRING, {ROW} BIGINT"
 _ARROW_FOUND: Final = pa.schema([*((name, pa.string()) for name in QUAD), (FILE, pa.string()), (ROW, pa.int64())])
 
 
 @dataclass(frozen=True, slots=True)
-class _Share:
+class Share:
     """One of so many parts of a data file, by its row groups."""
 
     file: DataFile
@@ -51,12 +53,13 @@ class _Share:
                 return
             first = sum(file.metadata.row_group(group).num_rows for group in range(groups[0]))
             gone = self.file.vector.rows() if self.file.vector else ()
-            for batch in file.iter_batches(_ROWS_AT_ONCE, groups, [*QUAD], use_threads=False):
-                rows = np.frombuffer(known.rows(batch), np.uint32)
+            for batch in file.iter_batches(_rows_at_once(file.metadata, groups), groups, [*QUAD], use_threads=False):
+                quads = _as_strings(batch)
+                rows = np.frombuffer(known.rows(quads), np.uint32)
                 if len(rows) and len(gone):
                     rows = rows[~_are_among(gone, rows + first)]
                 if len(rows):
-                    yield self._found(batch.take(pa.array(rows)), rows + first)
+                    yield self._found(quads.take(pa.array(rows)), rows + first)
                 first += batch.num_rows
 
     def _found(self, quads: Any, rows: Any) -> Any:
@@ -70,27 +73,35 @@ def can_look_beside_spark(operations: int) -> bool:
     return IMPLEMENTATION == "native" and operations <= _MOST_HASHES
 
 
-def candidates(session: SparkSession, files: Sequence[DataFile], batch: DataFrame) -> DataFrame:
-    """The rows of data files that have the hash of a quad of the batch, and where they stand: FILE and ROW."""
+@contextmanager
+def candidates(session: SparkSession, files: Sequence[DataFile], batch: DataFrame) -> Iterator[DataFrame]:
+    """The rows of data files that have the hash of a quad of the batch, and where they stand: FILE and ROW.
+
+    They are found when Spark asks for them, which it can as long as the context is open.
+    """
     hashes = with_hash(batch).select(HASH).toArrow()[HASH].to_numpy()
     known = session.sparkContext.broadcast(np.unique(hashes).tobytes())
     tasks = _divided(files, session.sparkContext.defaultParallelism)
     numbers = session.range(0, len(tasks), 1, len(tasks))
-    return numbers.mapInArrow(_finder(known, tasks), _FOUND)
+    try:
+        yield numbers.mapInArrow(_finder(known, tasks), _FOUND)
+    finally:
+        # Nobody else deletes the files in which executors get it.
+        known.destroy()
 
 
-def _divided(files: Iterable[DataFile], parallelism: int) -> list[list[_Share]]:
+def _divided(files: Iterable[DataFile], parallelism: int) -> list[list[Share]]:
     """All of the files, for tasks of about the same size."""
     shares = []
     for file in sorted(files, key=lambda file: file.size, reverse=True):
         parts = max(-(-file.size // _BYTES_PER_SHARE), 1)
-        shares += [_Share(file, number, parts) for number in range(parts)]
+        shares += [Share(file, number, parts) for number in range(parts)]
     bytes_ = sum(share.file.size // share.of for share in shares)
     tasks = min(max(2 * parallelism, bytes_ // _BYTES_PER_TASK), len(shares))
     return [shares[task::tasks] for task in range(tasks)]
 
 
-def _finder(hashes: Any, tasks: Sequence[Sequence[_Share]]) -> Callable[[Iterable[Any]], Iterator[Any]]:
+def _finder(hashes: Any, tasks: Sequence[Sequence[Share]]) -> Callable[[Iterable[Any]], Iterator[Any]]:
     def find(batches: Iterable[Any]) -> Iterator[Any]:
         known = KnownQuads(hashes.value)
         for batch in batches:
@@ -99,6 +110,22 @@ def _finder(hashes: Any, tasks: Sequence[Sequence[_Share]]) -> Callable[[Iterabl
                     yield from share.find(known)
 
     return find
+
+
+def _rows_at_once(metadata: Any, groups: Iterable[int]) -> int:
+    """Fewer where texts are long, so that memory does not follow their length."""
+    chosen = [metadata.row_group(group) for group in groups]
+    rows = sum(int(group.num_rows) for group in chosen)
+    bytes_per_row = sum(int(group.total_byte_size) for group in chosen) // max(rows, 1)
+    return max(1, min(_MOST_ROWS_AT_ONCE, _BYTES_AT_ONCE // max(bytes_per_row, 1)))
+
+
+def _as_strings(quads: Any) -> Any:
+    """Other writers have strings in ways that cannot be taken from: those become plain ones."""
+    if all(pa.types.is_string(type_) or pa.types.is_dictionary(type_) for type_ in quads.schema.types):
+        return quads
+    columns = [column if pa.types.is_dictionary(column.type) else column.cast(pa.string()) for column in quads.columns]
+    return pa.RecordBatch.from_arrays(columns, names=quads.schema.names)
 
 
 def _are_among(sorted_rows: Any, rows: Any) -> Any:

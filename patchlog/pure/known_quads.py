@@ -7,11 +7,13 @@ from typing import Any, Final
 
 from patchlog.pure.arrow_decoder import load_pyarrow
 from patchlog.pure.arrow_input import batches_of, check_columns, strings_of
+from patchlog.pure.hashes import hashes_in
 from patchlog.pure.xxh64 import xxh64
 
 __all__ = ["KnownQuads"]
 
 _COLUMNS: Final = ("graph", "subject", "predicate", "object")
+_MASK: Final = (1 << 64) - 1
 _SEED: Final = 42
 """What Spark's `xxhash64` begins with."""
 
@@ -21,7 +23,7 @@ class KnownQuads:
 
     def __init__(self, hashes: bytes, /) -> None:
         self._pyarrow = load_pyarrow()
-        self._hashes = set(array("Q", hashes))
+        self._hashes = {one & _MASK for one in hashes_in(hashes)}
 
     def rows(self, batch: Any, /) -> bytes:
         """The numbers of the rows of a batch, or of a stream of batches, whose quads may be known."""

@@ -2,20 +2,25 @@
 
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 
 import pytest
 
 pytest.importorskip("pyspark")
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.errors import PythonException
 from pyspark.sql import functions as F  # noqa: N812  as everybody has it
 
+from patchlog.engine import KnownQuads
 from patchlog.errors import UsageError
 from patchlog.model import Add, Delete
 from patchlog.rdf import write
 from spark import standing
+from spark.data_files import DataFile
+from spark.row_commit import ROW
 
 QUADS = 70_000
 """More than one container of a Roaring bitmap."""
@@ -31,11 +36,18 @@ def random_text(random):
     return "".join(random.choice('ab<>"\0 é漢𝄞') for _ in range(random.choice([0, 1, 3, 4, 5, 8, 12, 31, 32, 33, 100])))
 
 
-@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.dictionary(pa.int16(), pa.string())], ids=str)
+KINDS = pytest.mark.parametrize(
+    "kind",
+    [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int16(), pa.string())],
+    ids=["string", "large", "view", "dictionary"],
+)
+
+
+@KINDS
 def test_hashes_are_those_of_spark(session, codec, kind):
     random = Random(1)
     table = pa.table({name: [random_text(random) for _ in range(300)] for name in COLUMNS})
-    hashes = session.createDataFrame(table).select(F.xxhash64(*COLUMNS).alias("hash")).toArrow()["hash"].to_numpy()
+    hashes = spark_hashes(session, table)
     batch = pa.table({name: table[name].cast(kind) for name in reversed(COLUMNS)} | {"n": list(range(300))})
 
     [whole] = batch.combine_chunks().to_batches()
@@ -56,6 +68,60 @@ def test_what_is_no_batch_of_quads_is_refused(codec):
         known.rows(pa.table({"graph": [""], "subject": ["<a:>"], "object": ["<a:>"]}))
     with pytest.raises(UsageError, match="does not hold strings"):
         known.rows(pa.table({name: [1] for name in COLUMNS}))
+    for no_batch in (
+        pa.array([[]] * 100_000, pa.list_(pa.field("graph", pa.string()))),
+        pa.UnionArray.from_dense(
+            pa.array([0] * 5, pa.int8()), pa.array([0] * 5, pa.int32()), [pa.array(["a"])] * 4, COLUMNS
+        ),
+    ):
+        with pytest.raises(UsageError, match="not made of record batches"):
+            known.rows(no_batch)
+    with pytest.raises(UsageError, match="8 bytes each, which 7 are no multiple of"):
+        codec.KnownQuads(bytes(7))
+
+
+def spark_hashes(session, table):
+    return session.createDataFrame(table).select(F.xxhash64(*COLUMNS).alias("hash")).toArrow()["hash"].to_numpy()
+
+
+@KINDS
+@pytest.mark.parametrize("parts", [1, 3, 20])
+def test_parts_of_a_file_are_all_of_it(session, tmp_path, kind, parts):
+    """Row groups of 100, and rows on both sides of their ends that a vector takes out."""
+    table = pa.table(
+        {
+            name: [f"{name} {row % 9 if name in ('graph', 'predicate') else row}" for row in range(1050)]
+            for name in COLUMNS
+        }
+    )
+    typed = pa.table({name: table[name].cast(kind) for name in COLUMNS} | {"since": [1] * 1050})
+    pq.write_table(typed, tmp_path / "file", row_group_size=100)
+    wanted = [0, 98, 99, 100, 101, 199, 200, 555, 1000, 1049]
+    known = KnownQuads(spark_hashes(session, table.take(wanted)).tobytes())
+    vector = SimpleNamespace(rows=lambda: np.array([99, 100, 199, 300, 1049]))
+
+    for gone in (None, vector):
+        file = DataFile("file:/name", str(tmp_path / "file"), 1, gone)
+        found = [
+            (row[ROW], *(row[name] for name in COLUMNS))
+            for number in range(parts)
+            for batch in standing.Share(file, number, parts).find(known)
+            for row in batch.to_pylist()
+        ]
+        there = [row for row in wanted if gone is None or row not in gone.rows()]
+        assert found == [(row, *table.slice(row, 1).to_pylist()[0].values()) for row in there]
+
+
+def test_long_texts_are_read_a_few_rows_at_a_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(standing, "_BYTES_AT_ONCE", 10_000)
+    pq.write_table(pa.table({name: [f"{row} " * 100 for row in range(1000)] for name in COLUMNS}), tmp_path / "file")
+    sizes = []
+    known = SimpleNamespace(rows=lambda batch: (sizes.append(batch.num_rows), b"")[1])
+
+    list(standing.Share(DataFile("file:/name", str(tmp_path / "file"), 1, None), 0, 1).find(known))
+
+    assert sum(sizes) == 1000
+    assert max(sizes) < 100
 
 
 @pytest.fixture
@@ -108,17 +174,6 @@ def test_jvm_looks_where_python_would_take_longer(history, apply, warehouse, mon
         apply(history)
 
     warehouse.check(history.model)
-
-
-@pytest.mark.usefixtures("loaded")
-def test_large_files_are_looked_through_in_parts(history, apply, warehouse, monkeypatch):
-    monkeypatch.setattr(standing, "_BYTES_PER_SHARE", 100_000)
-    apply(history)
-
-    history.append(change(range(0, QUADS, 1000), []))
-    apply(history)
-
-    assert set(warehouse.quads()) == {quad(number) for number in range(QUADS) if number % 1000}
 
 
 @pytest.mark.usefixtures("loaded")

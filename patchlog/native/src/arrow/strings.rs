@@ -132,7 +132,7 @@ unsafe fn slice(array: &ArrowArray, number: usize, start: usize, length: usize) 
 }
 
 impl<'a> StringColumn<'a> {
-    /// The column of a name of a struct array; None where there is none.
+    /// The column of a name of a record batch, which is a struct array; None where there is none.
     ///
     /// # Safety
     /// Schema and array belong together, follow the C data interface and are not released.
@@ -141,6 +141,10 @@ impl<'a> StringColumn<'a> {
         array: &'a ArrowArray,
         wanted: &str,
     ) -> Result<Option<Self>> {
+        // SAFETY: as in `layout_of`. Other arrays with children, lists and unions, have other rows than these.
+        if schema.format.is_null() || unsafe { CStr::from_ptr(schema.format) }.to_bytes() != b"+s" {
+            return Err(usage_error("this Arrow data is not made of record batches"));
+        }
         for i in 0..schema.n_children as usize {
             // SAFETY: a struct schema has as many children as it says, and so has its array.
             let (child, values) = unsafe { (&**schema.children.add(i), &**array.children.add(i)) };
@@ -151,6 +155,11 @@ impl<'a> StringColumn<'a> {
                 unsafe { CStr::from_ptr(child.name) }
             };
             if name.to_bytes() == wanted.as_bytes() {
+                if values.length < array.offset + array.length {
+                    return Err(usage_error(format!(
+                        "the Arrow column {wanted:?} has fewer rows than its batch"
+                    )));
+                }
                 return StringColumn::new(child, values, wanted).map(Some);
             }
         }

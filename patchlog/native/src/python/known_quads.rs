@@ -16,8 +16,9 @@ pub struct KnownQuads(Known);
 impl KnownQuads {
     #[new]
     #[pyo3(signature = (hashes_, /))]
-    fn new(hashes_: Data<'_>) -> Self {
-        KnownQuads(Known::new(hashes(&hashes_).collect()))
+    fn new(py: Python<'_>, hashes_: Data<'_>) -> PyResult<Self> {
+        let hashes = hashes(&hashes_).or_raise(py)?;
+        Ok(KnownQuads(Known::new(hashes.collect())))
     }
 
     #[pyo3(signature = (batch, /))]

@@ -6,13 +6,14 @@ from the commit that names it; what no commit names, VACUUM takes.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 import uuid
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -46,6 +47,7 @@ class DataFiles:
     """Files in the folder of a table, filled with batches that all have the same columns, one after another.
 
     Columns in `various` hold something else in nearly every row, so that a dictionary of their values is not worth it.
+    Left by an error, it takes its files away: no commit will name them, and a full disk would stay full of them.
     """
 
     def __init__(self, folder: str, various: frozenset[str]) -> None:
@@ -55,7 +57,15 @@ class DataFiles:
         self._various = various
         self._writer: Any = None
         self._path = self._folder
+        self._written: list[Path] = []
         self._rows_in_file = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            self._take_away()
 
     def write(self, batch: Any) -> None:
         """Add rows."""
@@ -88,8 +98,16 @@ class DataFiles:
     def _begin(self, schema: Any) -> None:
         # Tried again, a task writes files of other names.
         self._path = self._folder / f"part-{uuid.uuid4()}.snappy.parquet"
+        self._written.append(self._path)
         repeated = [name for name in schema.names if name not in self._various]
         self._writer = pq.ParquetWriter(self._path, schema, use_dictionary=repeated, store_schema=False)
+
+    def _take_away(self) -> None:
+        if self._writer is not None:
+            with contextlib.suppress(OSError, pa.ArrowException):
+                self._writer.close()
+        for path in self._written:
+            path.unlink(missing_ok=True)
 
 
 def _statistics(metadata: Any) -> dict[str, Any]:

@@ -70,8 +70,11 @@ class _LoadShare:
     def write(self) -> Loaded:
         """Write the files."""
         told = self.snapshot
-        changes, quads = DataFiles(told.changes_folder, _VARIOUS), DataFiles(told.quads_folder, _VARIOUS)
-        with told.origin.opened() as log:
+        with (
+            DataFiles(told.changes_folder, _VARIOUS) as changes,
+            DataFiles(told.quads_folder, _VARIOUS) as quads,
+            told.origin.opened() as log,
+        ):
             for first_row, batch in shared_batches(log.snapshots.read(told.version), self.share):
                 rows = batch.num_rows
                 terms = {name: batch[name] for name in DATASET_COLUMNS.names}
@@ -85,8 +88,8 @@ class _LoadShare:
                     "time": column_of(told.time, QUAD_COLUMNS.field("time").type, rows),
                 }
                 changes.write(_batch(operations | terms))
-        changes.finish()
-        quads.finish()
+            changes.finish()
+            quads.finish()
         return Loaded(quads.rows, tuple(changes.adds), tuple(quads.adds))
 
 
@@ -100,12 +103,11 @@ class _LoadVersions:
 
     def write(self) -> Loaded:
         """Write the files."""
-        changes = DataFiles(self.folder, _VARIOUS)
-        with self.origin.opened() as log:
+        with DataFiles(self.folder, _VARIOUS) as changes, self.origin.opened() as log:
             for batch in batches_of(log.read(self.versions.after, until=self.versions.until), View()):
                 if batch.num_rows:
                     changes.write(batch)
-        changes.finish()
+            changes.finish()
         return Loaded(changes.rows, tuple(changes.adds), ())
 
 

@@ -22,12 +22,12 @@ from spark.data_files import DataFile
 from spark.reduction import HASH, QUAD, with_hash
 from spark.row_commit import FILE, ROW
 
-__all__ = ["Share", "can_look_beside_spark", "candidates"]
+__all__ = ["FilePart", "can_look_beside_spark", "candidates"]
 
 _MOST_HASHES: Final = 4_000_000
 """Of a larger batch the hashes are not sent around, eight bytes each."""
 
-_BYTES_PER_SHARE: Final = 64 << 20
+_BYTES_PER_PART: Final = 64 << 20
 _BYTES_PER_TASK: Final = 256 << 20
 _MOST_ROWS_AT_ONCE: Final = 16_384
 _BYTES_AT_ONCE: Final = 16 << 20
@@ -37,7 +37,7 @@ _ARROW_FOUND: Final = pa.schema([*((name, pa.string()) for name in QUAD), (FILE,
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class FilePart:
     """One of so many parts of a data file, by its row groups."""
 
     file: DataFile
@@ -90,24 +90,24 @@ def candidates(session: SparkSession, files: Sequence[DataFile], batch: DataFram
         known.destroy()
 
 
-def _divided(files: Iterable[DataFile], parallelism: int) -> list[list[Share]]:
+def _divided(files: Iterable[DataFile], parallelism: int) -> list[list[FilePart]]:
     """All of the files, for tasks of about the same size."""
-    shares = []
+    parts: list[FilePart] = []
     for file in sorted(files, key=lambda file: file.size, reverse=True):
-        parts = max(-(-file.size // _BYTES_PER_SHARE), 1)
-        shares += [Share(file, number, parts) for number in range(parts)]
-    bytes_ = sum(share.file.size // share.of for share in shares)
-    tasks = min(max(2 * parallelism, bytes_ // _BYTES_PER_TASK), len(shares))
-    return [shares[task::tasks] for task in range(tasks)]
+        count = max(-(-file.size // _BYTES_PER_PART), 1)
+        parts += [FilePart(file, number, count) for number in range(count)]
+    bytes_ = sum(part.file.size // part.of for part in parts)
+    tasks = min(max(2 * parallelism, bytes_ // _BYTES_PER_TASK), len(parts))
+    return [parts[task::tasks] for task in range(tasks)]
 
 
-def _finder(hashes: Any, tasks: Sequence[Sequence[Share]]) -> Callable[[Iterable[Any]], Iterator[Any]]:
+def _finder(hashes: Any, tasks: Sequence[Sequence[FilePart]]) -> Callable[[Iterable[Any]], Iterator[Any]]:
     def find(batches: Iterable[Any]) -> Iterator[Any]:
         known = KnownQuads(hashes.value)
         for batch in batches:
             for number in batch["id"].to_pylist():
-                for share in tasks[number]:
-                    yield from share.find(known)
+                for part in tasks[number]:
+                    yield from part.find(known)
 
     return find
 

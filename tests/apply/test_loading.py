@@ -146,3 +146,19 @@ def test_many_rows_become_several_files(tmp_path, monkeypatch):
     assert [one["numRecords"] for one in statistics] == [10, 10, 5]
     assert files.rows == 25
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(add["path"] for add in adds)
+
+
+@pytest.mark.parametrize("rows", [[5], [10, 5]])
+def test_files_that_an_error_leaves_are_taken_away(tmp_path, monkeypatch, rows):
+    monkeypatch.setattr(data_files, "_ROWS_PER_FILE", 10)
+
+    def fill_the_disk():
+        with DataFiles(str(tmp_path), frozenset()) as files:
+            for number in rows:
+                files.write(batch(["x"] * number, list(range(number))))
+            raise OSError("The disk is full.")
+
+    with pytest.raises(OSError, match="full"):
+        fill_the_disk()
+
+    assert list(tmp_path.iterdir()) == []

@@ -7,6 +7,7 @@ use crate::decode::nquads::NQuadsReader;
 use crate::decode::patch::PatchReader;
 use crate::decode::rdf::{RdfReader, Reading};
 use crate::decode::rdf_patch::RdfPatchReader;
+use crate::encode::dataset::DatasetWriter;
 use crate::encode::patch::PatchWriter;
 use crate::encode::rdf::RdfWriter;
 use crate::encode::text::{TextFormat, TextSink};
@@ -177,6 +178,20 @@ impl Output for RdfWriter {
     }
 }
 
+impl Output for DatasetWriter {
+    fn out(&mut self) -> &mut Vec<u8> {
+        self.writer.out()
+    }
+
+    fn finish_output(&mut self) -> Result<()> {
+        self.writer.finish_output()
+    }
+
+    fn written(&self) -> u64 {
+        self.writer.written()
+    }
+}
+
 impl Output for PatchWriter {
     fn out(&mut self) -> &mut Vec<u8> {
         &mut self.frames.out
@@ -210,14 +225,27 @@ pub trait Pipe {
     fn written(&self) -> u64;
 }
 
-struct SourceToSink<S: Output> {
+pub struct SourceToSink<S: Output> {
     format: SourceFormat,
     reading: Reading,
     frames: FrameRange,
     /// None between two inputs.
     source: Option<Box<dyn Source<S> + Send>>,
-    has_begun: bool,
-    sink: S,
+    pub has_begun: bool,
+    pub sink: S,
+}
+
+impl<S: Output> SourceToSink<S> {
+    pub fn new(format: SourceFormat, reading: Reading, frames: FrameRange, sink: S) -> Self {
+        SourceToSink {
+            format,
+            reading,
+            frames,
+            source: None,
+            has_begun: false,
+            sink,
+        }
+    }
 }
 
 impl<S: Output + Send + 'static> Pipe for SourceToSink<S>
@@ -277,14 +305,7 @@ where
     S::Iri: Send,
     S::Datatype: Send,
 {
-    Box::new(SourceToSink {
-        format,
-        reading,
-        frames,
-        source: None,
-        has_begun: false,
-        sink,
-    })
+    Box::new(SourceToSink::new(format, reading, frames, sink))
 }
 
 /// Make the sink of a format and do `$use` with it.

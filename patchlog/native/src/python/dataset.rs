@@ -5,11 +5,10 @@ use pyo3::types::PyBytes;
 
 use crate::arrow::reader::set_term;
 use crate::decode::nquads::Datatypes;
-use crate::decode::rdf::Reading;
 use crate::encode::dataset::DatasetWriter;
 use crate::encode::rdf::RdfWriter;
 use crate::fault::usage_error;
-use crate::python::converter::{ALL_FRAMES, Source, SourceFormat};
+use crate::python::converter::{ALL_FRAMES, Output, Pipe, SourceFormat, SourceToSink};
 use crate::python::encoders::{metadata_of, name_text, take_bytes, term_text};
 use crate::python::{Data, Guarded, OrRaise, rdf_options_from, reading_from};
 use crate::sink::Place;
@@ -17,11 +16,7 @@ use crate::sink::Place;
 const ROWS_PER_FRAME: u64 = 256;
 
 struct DatasetState {
-    format: SourceFormat,
-    reading: Reading,
-    /// None before the first bytes.
-    source: Option<Box<dyn Source<DatasetWriter> + Send>>,
-    sink: DatasetWriter,
+    pipe: SourceToSink<DatasetWriter>,
     datatypes: Datatypes<DatasetWriter>,
 }
 
@@ -53,59 +48,55 @@ impl DatasetEncoder {
             false,
         );
         writer.begin().or_raise(py)?;
+        let reading = reading_from(limits, true, false, None)?;
         Ok(DatasetEncoder(Guarded::new(DatasetState {
-            format,
-            reading: reading_from(limits, true, false, None)?,
-            source: None,
-            sink: DatasetWriter::new(writer),
+            pipe: SourceToSink::new(format, reading, ALL_FRAMES, DatasetWriter::new(writer)),
             datatypes: Datatypes::new(),
         })))
     }
 
     #[getter]
     fn statements(&self) -> u64 {
-        self.0.peek(|state| state.sink.writer.statements).unwrap_or(0)
+        self.0.peek(|state| state.pipe.written()).unwrap_or(0)
     }
 
     #[pyo3(signature = (name, iri, /))]
     fn namespace(&self, py: Python<'_>, name: Bound<'_, PyAny>, iri: Bound<'_, PyAny>) -> PyResult<()> {
         self.0.with(py, |state| {
             let iri = term_text(&iri, Place::Value)?;
-            set_term(iri, Place::Value, &mut state.datatypes, &mut state.sink)?;
-            state.sink.writer.namespace_declaration(name_text(&name)?)
+            set_term(iri, Place::Value, &mut state.datatypes, &mut state.pipe.sink)?;
+            state.pipe.sink.writer.namespace_declaration(name_text(&name)?)
         })
     }
 
     #[pyo3(signature = (metadata=None, /))]
     fn end_frame(&self, py: Python<'_>, metadata: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         let entries = metadata_of(metadata)?;
-        self.0.with(py, |state| state.sink.writer.end_frame(&entries))
+        self.0
+            .with(py, |state| state.pipe.sink.writer.end_frame(&entries))
     }
 
     #[pyo3(signature = (data, /))]
     fn feed<'py>(&self, py: Python<'py>, data: Data<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let data: &[u8] = &data;
         self.0.with(py, |state| {
-            let source = state
-                .source
-                .get_or_insert_with(|| state.format.open(state.reading));
-            py.detach(|| source.feed(data, &mut state.sink, &ALL_FRAMES))?;
-            Ok(take_bytes(py, &mut state.sink.writer.frames.out))
+            py.detach(|| state.pipe.feed(data))?;
+            Ok(take_bytes(py, state.pipe.out()))
         })
     }
 
     fn finish<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         self.0.with(py, |state| {
-            if let Some(mut source) = state.source.take() {
-                py.detach(|| source.finish(&mut state.sink, &ALL_FRAMES))?;
+            if state.pipe.has_begun {
+                py.detach(|| state.pipe.end_input())?;
             }
-            state.sink.writer.finish()?;
-            Ok(take_bytes(py, &mut state.sink.writer.frames.out))
+            state.pipe.sink.finish_output()?;
+            Ok(take_bytes(py, state.pipe.out()))
         })
     }
 
     fn take_hashes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         self.0
-            .with(py, |state| Ok(take_bytes(py, &mut state.sink.hashes)))
+            .with(py, |state| Ok(take_bytes(py, &mut state.pipe.sink.hashes)))
     }
 }

@@ -20,7 +20,6 @@ from api.rdf_delta.port import RdfDeltaPort
 from api.routes import ROUTERS
 from api.service import Service
 from api.settings import Settings
-from api.small_appends import SmallAppends
 from api.tails import LocalLogStore
 from api.telemetry import Telemetry
 from api.tracing import OF_REQUESTS, is_tracing
@@ -48,7 +47,7 @@ class _App(FastAPI):
 
     def build_middleware_stack(self) -> ASGIApp:
         """Put what looks at each request around all that FastAPI does with it."""
-        return Telemetry(RdfDeltaPort(SmallAppends(super().build_middleware_stack())))
+        return Telemetry(RdfDeltaPort(super().build_middleware_stack()))
 
 
 def create_app(settings: Settings | None = None, store: LocalLogStore | None = None) -> FastAPI:
@@ -68,7 +67,7 @@ def create_app(settings: Settings | None = None, store: LocalLogStore | None = N
                 app.state.failure = error
                 raise
             closing.push_async_callback(asyncio.to_thread, service.close)
-            app.is_traced = is_tracing()
+            app.is_traced = app.state.is_traced = is_tracing()
             yield
 
     app = _App(

@@ -26,8 +26,8 @@ __all__ = [
     "UNSUPPORTED",
     "Problem",
     "Refusal",
-    "answer_library",
     "answer_problems",
+    "answer_to",
     "problem_document",
     "problem_of",
 ]
@@ -100,12 +100,12 @@ def problem_of(error: errors.PatchLogError) -> Problem:
 
 def answer_problems(app: FastAPI) -> None:
     """Have the app answer all errors with problem documents."""
-    app.add_exception_handler(errors.PatchLogError, answer_library)
+    app.add_exception_handler(errors.PatchLogError, _answer_error)
     app.add_exception_handler(Refusal, _answer_refusal)
     app.add_exception_handler(RequestValidationError, _answer_invalid)
     app.add_exception_handler(HTTPException, _answer_http)
     app.add_exception_handler(ClientDisconnect, _answer_disconnected)
-    app.add_exception_handler(Exception, _answer_unexpected)
+    app.add_exception_handler(Exception, _answer_error)
 
 
 def problem_document(problem: Problem, detail: str) -> dict[str, Any]:
@@ -118,9 +118,11 @@ def _answer(problem: Problem, detail: str, members: Mapping[str, Any] | None = N
     return JSONResponse(body, problem.status, problem.headers, PROBLEM_JSON)
 
 
-async def answer_library(request: Request, error: Exception) -> Response:
-    """The problem document of an error of the library."""
-    assert isinstance(error, errors.PatchLogError)
+def answer_to(error: Exception, log: str | None = None) -> Response:
+    """The problem document of an error that the log of that name has raised."""
+    if not isinstance(error, errors.PatchLogError):
+        _LOG.error("a request failed", exc_info=error)
+        return _answer(_UNEXPECTED, "the request may be repeated; the service has logged what went wrong")
     problem = problem_of(error)
     members: dict[str, Any] = {}
     if problem.status == HTTPStatus.INTERNAL_SERVER_ERROR:
@@ -128,11 +130,15 @@ async def answer_library(request: Request, error: Exception) -> Response:
     for name in ("frame", "row", "line", "position", "oldest_kept", "id", "version", "consumer"):
         if (place := getattr(error, name, None)) is not None:
             members[name] = place
-    if isinstance(error, errors.PositionGone) and (log := request.path_params.get("log")) is not None:
+    if isinstance(error, errors.PositionGone) and log is not None:
         members["snapshots"] = f"/logs/{log}/snapshots"
         members["snapshot"] = f"{members['snapshots']}/latest"
         problem = replace(problem, headers={"Link": f'<{members["snapshot"]}>; rel="alternate"'})
     return _answer(problem, str(error), members)
+
+
+async def _answer_error(request: Request, error: Exception) -> Response:
+    return answer_to(error, request.path_params.get("log"))
 
 
 async def _answer_refusal(_: Request, error: Exception) -> Response:
@@ -159,8 +165,3 @@ async def _answer_http(_: Request, error: Exception) -> Response:
 async def _answer_disconnected(_request: Request, _error: Exception) -> Response:
     """Nobody reads this: it is what the log and the metrics say of a client that went away."""
     return _answer(_CUT_SHORT, "the connection was closed before the end of the body; nothing was taken")
-
-
-async def _answer_unexpected(_: Request, error: Exception) -> Response:
-    _LOG.error("a request failed", exc_info=error)
-    return _answer(_UNEXPECTED, "the request may be repeated; the service has logged what went wrong")

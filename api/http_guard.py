@@ -48,12 +48,12 @@ _LARGE_HEAD: Final = Problem(431, "head-too-large", "The head of the request is 
 class GuardedConfig(uvicorn.Config):
     """Uvicorn's configuration, with what the guard needs."""
 
-    def __init__(self, app: Any, settings: Settings) -> None:
+    def __init__(self, app: Any, settings: Settings, connection: type[GuardedHttp]) -> None:
         super().__init__(
             app,
             host=settings.host,
             port=settings.port,
-            http=GuardedHttp,
+            http=connection,
             ws="none",
             log_config=None,
             access_log=False,
@@ -152,6 +152,26 @@ class GuardedHttp(HttpToolsProtocol):
             self._body_left -= len(body)
             self._feed(body)
 
+    @property
+    def is_between_requests(self) -> bool:
+        """Whether all that came is answered, and another request is welcome."""
+        return (
+            not (self._is_in_body or self._head or self._ignores_rest or self._is_answering)
+            and len(self.connections) < self._settings.max_connections
+        )
+
+    @property
+    def _is_answering(self) -> bool:
+        cycle: RequestResponseCycle | None = self.cycle  # as uvicorn has it, though it says otherwise
+        return cycle is not None and not cycle.response_complete
+
+    def stop_timers(self) -> None:
+        """A head has come."""
+        self._unset_keepalive_if_required()
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
     def on_message_begin(self) -> None:
         """A request begins."""
         if not self._is_in_body:
@@ -210,9 +230,7 @@ class GuardedHttp(HttpToolsProtocol):
             return None
         if end is None:
             return None
-        if self._head_timer is not None:
-            self._head_timer.cancel()
-            self._head_timer = None
+        self.stop_timers()
         head = bytes(self._head[: end.end()])
         del self._head[: end.end()]
         length = _LENGTH.search(head)

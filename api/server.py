@@ -19,6 +19,7 @@ from api.app import create_app
 from api.http_guard import GuardedConfig
 from api.service import Service
 from api.settings import Settings
+from api.short_way import ShortWayHttp
 from api.tracing import check_tracing
 from patchlog.errors import MissingExtra, StorageError
 
@@ -101,7 +102,7 @@ def serve(settings: Settings) -> None:
         credentials_of(settings)  # what is wrong with them is said before anybody is listened to
     check_tracing()
     app = create_app(settings)
-    server = _Server(GuardedConfig(app, settings), app)
+    server = _Server(GuardedConfig(app, settings, ShortWayHttp), app)
 
     def is_news(_: logging.LogRecord) -> bool:
         """Uvicorn would log the stack of what is raised below, and told in one line."""

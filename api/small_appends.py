@@ -1,141 +1,126 @@
-"""The short way of small appends: most requests, and those that a writer waits for.
+"""Small appends, as most requests are, and those that a writer waits for: from their bytes to their answer.
 
-A small upload that comes in one piece is checked here, in the event loop, and handed to the writer of the log: no
-thread takes it over, no route is looked for, no parameter converted. Whatever is out of the ordinary, an error above
-all, goes the long way to the route, which says it as it does for all: nothing was written then.
+What is ordinary is known by its bytes, whole: nothing here is lenient, and what is not ordinary is left to the parser.
+A body is checked in the event loop and handed to the writer of the log; no thread takes it over.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import Final
 
-from fastapi import Request
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
 from api.conditions import precondition_of, tag
-from api.errors import Refusal, answer_library
+from api.errors import Refusal
 from api.service import Service
-from api.tracing import tell_route
-from patchlog.errors import PatchLogError, StorageError
+from patchlog.errors import PatchLogError
 from patchlog.formats import JELLY_PATCH, RDF_PATCH
 from patchlog.log.contract import PatchFormat
 from patchlog.log.documents import appended_document
 from patchlog.log.records import ANY_HEAD, Appended, ExpectedHead
 
-__all__ = ["MOST_BYTES", "SmallAppends"]
+__all__ = ["MOST_BYTES", "ROUTE", "SmallAppend", "answer_of", "small_append_in"]
 
 MOST_BYTES: Final = 16 << 10
 """The event loop is held up by a body for about a millisecond at most."""
 
-_PATH: Final = re.compile(r"/logs/([A-Za-z0-9_][A-Za-z0-9_.-]{0,99})/patches")
-_to_json: Final = json.JSONEncoder(separators=(",", ":")).encode
-_ROUTE: Final = SimpleNamespace(path="/logs/{log}/patches")
+ROUTE: Final = "/logs/{log}/patches"
 """By which requests are counted."""
 
+_HEAD: Final = re.compile(
+    rb"POST (/logs/([A-Za-z0-9_][A-Za-z0-9_.-]{0,99})/patches) HTTP/1\.1\r\n"
+    rb"((?:[A-Za-z0-9-]+:[\t\x20-\x7e]*\r\n)+)\r\n"
+)
+_MOST_DIGITS: Final = len(str(MOST_BYTES))
 _FORMATS: Final[dict[bytes, PatchFormat]] = {
     JELLY_PATCH.media_types[0].encode(): "jelly-patch",
     RDF_PATCH.media_types[0].encode(): "rdf-patch",
 }
-_OUT_OF_THE_ORDINARY: Final = frozenset({b"content-encoding", b"transfer-encoding", b"expect", b"if-none-match"})
+_OUT_OF_THE_ORDINARY: Final = frozenset(
+    {
+        b"content-encoding",
+        b"expect",
+        b"http2-settings",
+        b"if-none-match",
+        b"te",
+        b"trailer",
+        b"transfer-encoding",
+        b"upgrade",
+    }
+)
+_to_json: Final = json.JSONEncoder(separators=(",", ":")).encode
 
 
-@dataclass(slots=True)
-class _Plain:
-    """An append that may go the short way."""
+@dataclass(frozen=True, slots=True)
+class SmallAppend:
+    """A request of which the head is here."""
 
     log: str
+    path: str
     format: PatchFormat
-    has_precondition: bool
+    head_size: int
+    size: int
+    """In bytes, of head and body."""
+    if_match: str | None
     authorization: str
+    request_id: bytes
 
-
-class SmallAppends:
-    """Middleware of ASGI."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle a request."""
-        plain = _plain(scope)
-        if plain is None:
-            await self._app(scope, receive, send)
-            return
-        received = await receive()
-        if received["type"] == "http.request" and not received.get("more_body"):
-            request = Request(scope)
-            service: Service = scope["app"].state.service
-            try:
-                appended = await _appended(service, request, plain, received["body"])
-            except StorageError as error:
-                # It may be in the log in spite of this, and a patch without an id would be appended once more.
-                scope["route"] = _ROUTE
-                response = await answer_library(request, error)
-                await response(scope, receive, send)
-                return
-            if appended is not None:
-                scope["route"] = _ROUTE
-                tell_route("POST", _ROUTE.path)
-                service.count_append(plain.log, appended)
-                service.metrics.received_bytes.inc(len(received["body"]))
-                await _answer(send, plain.log, appended)
-                return
-        await self._app(scope, _after(received, receive), send)
-
-
-async def _appended(service: Service, request: Request, plain: _Plain, body: bytes) -> Appended | None:
-    """Append; None where the request has to go the long way. Raises StorageError."""
-    try:
-        await service.access.check(plain.authorization, "append", plain.log)
-        expected_head: ExpectedHead = ANY_HEAD
-        if plain.has_precondition:
-            ids = precondition_of(request).ids
-            if len(ids) != 1:
+    def begin(self, service: Service, body: bytes) -> asyncio.Future[Appended] | None:
+        """Append; None where the long way has to say why not: nothing was written then."""
+        try:
+            if not service.access.allows_at_once(self.authorization, "append", self.log):
                 return None
-            expected_head = ids[0]
-        upload = service.log(plain.log).stage_at_once(plain.format)
-        if upload is None:
+            expected_head: ExpectedHead = ANY_HEAD
+            if self.if_match is not None:
+                ids = precondition_of(self.if_match, None).ids
+                if len(ids) != 1:
+                    return None
+                expected_head = ids[0]
+            upload = service.log(self.log).stage_at_once(self.format)
+            if upload is None:
+                return None
+            upload.write(body)
+            upload.finish()
+            return service.rounds.append(upload, expected_head)
+        except (PatchLogError, Refusal):
             return None
-        upload.write(body)
-        upload.finish()
-        return await service.rounds.append(upload, expected_head)
-    except StorageError:
-        raise
-    except (PatchLogError, Refusal):
-        return None
 
 
-def _plain(scope: Scope) -> _Plain | None:
-    if scope["type"] != "http" or scope["method"] != "POST" or scope["query_string"]:
-        return None
-    found = _PATH.fullmatch(scope["path"])
+def small_append_in(data: bytes) -> SmallAppend | None:
+    """What begins with the head of an ordinary append, with or without its body."""
+    found = _HEAD.match(data)
     if found is None:
         return None
-    format: PatchFormat | None = None
-    length = b""
-    has_precondition = False
-    authorization = ""
-    for name, value in scope["headers"]:
-        if name == b"content-type":
-            format = _FORMATS.get(value)
-        elif name == b"content-length":
-            length = value
-        elif name == b"if-match":
-            has_precondition = True
-        elif name == b"authorization":
-            authorization = value.decode("latin-1")
-        elif name in _OUT_OF_THE_ORDINARY:
+    fields: dict[bytes, bytes] = {}
+    for line in found[3].split(b"\r\n")[:-1]:
+        name, _, value = line.partition(b":")
+        name = name.lower()
+        if name in fields or name in _OUT_OF_THE_ORDINARY:
             return None
-    if format is None or not length.isdigit() or int(length) > MOST_BYTES:
+        fields[name] = value.strip()
+    format = _FORMATS.get(fields.get(b"content-type", b""))
+    length = fields.get(b"content-length", b"")
+    if format is None or not length.isdigit() or len(length) > _MOST_DIGITS or int(length) > MOST_BYTES:
         return None
-    return _Plain(found[1], format, has_precondition, authorization)
+    if fields.get(b"connection", b"keep-alive").lower() != b"keep-alive":
+        return None
+    if_match = fields.get(b"if-match")
+    return SmallAppend(
+        log=found[2].decode(),
+        path=found[1].decode(),
+        format=format,
+        head_size=found.end(),
+        size=found.end() + int(length),
+        if_match=None if if_match is None else if_match.decode(),
+        authorization=fields.get(b"authorization", b"").decode(),
+        request_id=fields.get(b"x-request-id", b""),
+    )
 
 
-async def _answer(send: Send, log: str, appended: Appended) -> None:
+def answer_of(log: str, appended: Appended) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
+    """Status, headers and body of what an append is answered."""
     body = _to_json(appended_document(appended)).encode()
     headers = [
         (b"content-length", b"%d" % len(body)),
@@ -143,15 +128,4 @@ async def _answer(send: Send, log: str, appended: Appended) -> None:
         (b"location", f"/logs/{log}/patches/{appended.version}".encode()),
         (b"etag", tag(appended.id).encode()),
     ]
-    await send({"type": "http.response.start", "status": 200 if appended.is_retry else 201, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
-
-
-def _after(first: Message, receive: Receive) -> Receive:
-    """What gives a message that was received already, and then those that come."""
-    waiting = [first]
-
-    async def receive_next() -> Message:
-        return waiting.pop() if waiting else await receive()
-
-    return receive_next
+    return 200 if appended.is_retry else 201, headers, body

@@ -16,9 +16,10 @@ from typing import Any, Final
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from api.metrics import Metrics
 from patchlog.errors import PatchLogError
 
-__all__ = ["QUIET", "JsonLines", "PlainLines", "Telemetry", "log_to_stderr"]
+__all__ = ["QUIET", "Exchange", "JsonLines", "PlainLines", "Telemetry", "log_to_stderr"]
 
 _LOG: Final = logging.getLogger("patchlog.request")
 _GIVEN_ID: Final = re.compile(rb"[A-Za-z0-9._-]{1,64}")
@@ -43,59 +44,67 @@ class Telemetry:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        exchange = _Exchange(scope, send)
+        given_id = next((value for name, value in scope["headers"] if name == b"x-request-id"), b"")
+        exchange = Exchange(scope["method"], scope["path"], scope.get("client"), given_id)
+
+        async def send_on(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                exchange.begin_answer(message["status"])
+                message["headers"] = [*message["headers"], exchange.id_header]
+            else:
+                exchange.sent_bytes += len(message.get("body", b""))
+            await send(message)
+
         try:
-            await self._app(scope, receive, exchange.send)
+            await self._app(scope, receive, send_on)
         except (PatchLogError, ClientDisconnect) as error:
             # The status has been sent. The server closes the connection without the end of the body.
             exchange.failure = f"{type(error).__name__}: {error}"
         finally:
-            exchange.tell()
+            service = getattr(scope["app"].state, "service", None)
+            exchange.tell(service and service.metrics, getattr(scope.get("route"), "path", _NO_ROUTE))
 
 
-class _Exchange:
-    def __init__(self, scope: Scope, send: Send) -> None:
-        self._scope = scope
-        self._send = send
+class Exchange:
+    """A request with its answer, of which is told what it was and how long it took."""
+
+    def __init__(self, method: str, path: str, client: tuple[str, int] | None, given_id: bytes) -> None:
+        self.sent_bytes = 0
+        self.failure: str | None = None
+        self._method = method
+        self._path = path
+        self._client = client
         self._begun = time.perf_counter()
         self._answered: float | None = None
         self._status = 0
-        self._sent_bytes = 0
-        self._id = next(
-            (value for name, value in scope["headers"] if name == b"x-request-id" and _GIVEN_ID.fullmatch(value)),
-            None,
-        ) or b"%b%016x" % (_PROCESS, next(_NUMBERS))
-        self.failure: str | None = None
+        self._id = given_id if _GIVEN_ID.fullmatch(given_id) else b"%b%016x" % (_PROCESS, next(_NUMBERS))
 
-    async def send(self, message: Message) -> None:
-        """Send, and take notice of what is sent."""
-        if message["type"] == "http.response.start":
-            self._answered = time.perf_counter()
-            self._status = message["status"]
-            message["headers"] = [*message["headers"], (b"x-request-id", self._id)]
-        else:
-            self._sent_bytes += len(message.get("body", b""))
-        await self._send(message)
+    @property
+    def id_header(self) -> tuple[bytes, bytes]:
+        """By which the client and the log speak of it."""
+        return b"x-request-id", self._id
 
-    def tell(self) -> None:
-        """Log and count the request, now that it is over."""
+    def begin_answer(self, status: int) -> None:
+        """Take notice that the answer begins."""
+        self._answered = time.perf_counter()
+        self._status = status
+
+    def tell(self, metrics: Metrics | None, route: str) -> None:
+        """Log and count it, now that it is over."""
         now = time.perf_counter()
-        scope = self._scope
-        route = getattr(scope.get("route"), "path", _NO_ROUTE)
-        if (service := getattr(scope["app"].state, "service", None)) is not None:
+        if metrics is not None:
             seconds = (self._answered or now) - self._begun
-            service.metrics.count_request(scope["method"], route, self._status, seconds, self._sent_bytes)
-        if scope["path"] in QUIET or not _LOG.isEnabledFor(logging.INFO):
+            metrics.count_request(self._method, route, self._status, seconds, self.sent_bytes)
+        if self._path in QUIET or not _LOG.isEnabledFor(logging.INFO):
             return
-        client = scope.get("client")
         fields = {
             "request": self._id.decode(),
-            "client": client[0] if client else None,
-            "method": scope["method"],
-            "path": scope["path"],
+            "client": self._client[0] if self._client else None,
+            "method": self._method,
+            "path": self._path,
             "status": self._status,
             "milliseconds": round((now - self._begun) * 1000, 2),
-            "bytes": self._sent_bytes,
+            "bytes": self.sent_bytes,
         }
         if self.failure is not None:
             fields["failure"] = self.failure

@@ -1,10 +1,18 @@
 """Small appends go a shorter way through the service than others: what they are answered must not show it."""
 
-import threading
+import json
+import re
+import time
+from random import Random
 
+import httptools
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
+from api.small_appends import small_append_in
 from patchlog.model import Punctuation
+from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -104,13 +112,192 @@ def test_log_that_was_deleted_and_made_anew_begins_anew(log, patches):
     assert (gone.status_code, anew.status_code, anew.json()["version"]) == (404, 201, 1)
 
 
-def test_body_in_two_pieces_is_appended(log, patches):
-    body = b"".join(patches.one("a"))
-    connection = log.service.connect()
-    head = f"POST {log.path}/patches HTTP/1.1\r\nHost: here\r\nContent-Length: {len(body)}\r\n"
-    connection.sendall(head.encode() + b"Content-Type: application/x-jelly-rdf-patch\r\n\r\n" + body[:10])
+@pytest.fixture
+def connection(log):
+    with log.service.connect() as connection:
+        yield connection
 
-    threading.Timer(0.1, lambda: connection.sendall(body[10:])).start()
 
-    assert connection.recv(1000).startswith(b"HTTP/1.1 201 ")
-    connection.close()
+@pytest.fixture
+def request_of(log, patches):
+    """The bytes of an append."""
+
+    ordinary = b"".join(patches.one("a"))
+
+    def request(*headers, body=ordinary):
+        lines = [
+            f"POST {log.path}/patches HTTP/1.1",
+            "Host: here",
+            f"Content-Length: {len(body)}",
+            "Content-Type: application/x-jelly-rdf-patch",
+            *headers,
+        ]
+        return "\r\n".join([*lines, "", ""]).encode() + body
+
+    return request
+
+
+def answers_from(connection, count):
+    """The status and the location of each answer."""
+    received = b""
+    while len(found := re.findall(rb"HTTP/1\.1 (\d+) (?s:.+?)\r\nlocation: (\S+)(?s:.+?)}", received)) < count:
+        data = connection.recv(1 << 16)
+        assert data, received
+        received += data
+    return [(int(status), location.decode()) for status, location in found]
+
+
+@pytest.mark.parametrize("pause", [0.1, 1.3])
+def test_body_in_two_pieces_is_appended(connection, request_of, log, pause):
+    request = request_of()
+    connection.sendall(request[:-20])
+    time.sleep(pause)
+    connection.sendall(request[-20:])
+
+    assert answers_from(connection, 1) == [(201, f"{log.path}/patches/1")]
+
+
+@pytest.mark.parametrize("size", [1, 700])
+def test_body_that_comes_in_crumbs_is_appended(connection, request_of, log, size):
+    request = request_of()
+    for start in range(0, len(request), size):
+        connection.sendall(request[start : start + size])
+
+    assert answers_from(connection, 1) == [(201, f"{log.path}/patches/1")]
+
+
+@pytest.mark.parametrize("sent_at_once", [1, 2, 5])
+def test_requests_that_do_not_wait_are_answered_in_their_order(connection, request_of, log, sent_at_once):
+    for _ in range(20 // sent_at_once):
+        connection.sendall(request_of() * sent_at_once)
+
+    assert answers_from(connection, 20) == [(201, f"{log.path}/patches/{version}") for version in range(1, 21)]
+
+
+def test_another_request_behind_an_append_is_answered(connection, request_of, log):
+    connection.sendall(request_of())
+    connection.sendall(f"GET {log.path} HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n".encode())
+
+    received = b""
+    while data := connection.recv(1 << 16):
+        received += data
+    assert re.findall(rb"HTTP/1\.1 (\d+) ", received) == [b"201", b"200"]
+
+
+@pytest.mark.parametrize("gap", [0, 0.1])
+def test_refused_append_leaves_the_connection_as_it_was(connection, request_of, log, gap):
+    requests = [request_of(body=b"\x05abc"), request_of(), request_of('If-Match: "no such"'), request_of()]
+    received = b""
+    for request in requests:
+        connection.sendall(request)
+        time.sleep(gap)
+    while len(statuses := re.findall(rb"HTTP/1\.1 (\d+) ", received)) < len(requests):
+        received += connection.recv(1 << 16)
+
+    assert statuses == [b"400", b"201", b"400", b"201"]
+    assert log.get().json()["head"]["version"] == 2
+
+
+def test_connection_is_closed_when_the_client_asks_for_it(connection, request_of):
+    connection.sendall(request_of("Connection: close"))
+
+    received = b""
+    while data := connection.recv(1 << 16):
+        received += data
+    assert received.startswith(b"HTTP/1.1 201 ")
+    assert b"\r\nconnection: close\r\n" in received
+
+
+def test_client_that_went_away_in_the_middle_leaves_nothing(request_of, log):
+    for length in (10, 150, -1):
+        with log.service.connect() as connection:
+            connection.sendall(request_of()[:length])
+
+    assert log.append([request_of().partition(b"\r\n\r\n")[2]]).json()["version"] == 1
+
+
+def test_appends_are_counted_and_logged_as_all_requests(connection, request_of, log):
+    connection.sendall(request_of("X-Request-Id: of-a-proxy"))
+    answers_from(connection, 1)
+
+    [line] = wait_until(lambda: [line for line in log.service.log_text.splitlines() if '"of-a-proxy"' in line])
+    told = json.loads(line)
+    assert (told["method"], told["path"], told["status"]) == ("POST", f"{log.path}/patches", 201)
+    assert (told["client"], told["bytes"] > 0, told["milliseconds"] > 0) == ("127.0.0.1", True, True)
+    metrics = log.client.get("/metrics").text
+    assert re.search(r'requests_total{method="POST",route="/logs/{log}/patches",status="201"} [1-9]', metrics)
+
+
+ORDINARY = [
+    "Host: here",
+    "Accept:*/*",
+    'If-Match: "x"',
+    "Authorization: \t Bearer a ",
+    "connection: Keep-Alive",
+    "X-Any:",
+]
+NAMES = ["Host", "Content-Length", "content-length", "Connection", "If-Match", "Expect", "TE", "X_Y", " Content-Length"]
+NAMES += ["Transfer-Encoding", "Content-Encoding", "Upgrade", "Content-Type "]
+VALUES = ["5", "05", "+5", "5, 5", "application/rdf-patch", "close", "chunked", "100-continue", "x\rContent-Length: 1"]
+ODD = st.builds(
+    "{}{}{}{}".format,
+    st.sampled_from(NAMES) | st.text("Xé-\t ", max_size=3),
+    st.sampled_from([":", ": ", " : ", ":\t", ""]),
+    st.sampled_from(VALUES) | st.text("5 \t\r\n\0\x7fé:", max_size=4),
+    st.sampled_from(["", "", "\n", "\r\n ", "\r\nTransfer-Encoding: chunked"]),
+)
+FIRST = "POST /logs/a/patches HTTP/1.1"
+ODD_FIRST = ["PUT /logs/a/patches HTTP/1.1", "POST  /logs/a/patches HTTP/1.1", "POST /logs/a%20b/patches HTTP/1.1"]
+ODD_FIRST += ["POST //logs/a/patches HTTP/1.1", "POST /logs/a/patches?x HTTP/1.1", "POST /logs/a/patches HTTP/1.0"]
+
+
+@given(
+    st.lists(st.sampled_from(ORDINARY), unique=True),
+    st.none() | ODD,
+    st.just(FIRST) | st.sampled_from(ODD_FIRST),
+    st.sampled_from(["5", "05", "0005", "5 "]),
+    st.randoms(use_true_random=False),
+)
+@example([], None, FIRST, "5", Random(0))
+def test_what_is_ordinary_the_parser_reads_alike(ordinary, odd, first, length, random):
+    lines = [*ordinary, *([odd] if odd is not None else [])]
+    lines += [f"Content-Length: {length}", "Content-Type:application/rdf-patch"]
+    random.shuffle(lines)
+    head = "\r\n".join([first, *lines, "", ""]).encode("latin-1")
+    small = small_append_in(head)
+    if small is None:
+        return
+
+    seen = Seen()
+    parser = httptools.HttpRequestParser(seen)
+    parser.feed_data(head[: small.head_size] + b"12345")
+    fields = {name.lower(): value.strip() for name, value in seen.headers}
+    assert (seen.url, seen.body, seen.is_whole, parser.should_keep_alive()) == (
+        small.path.encode(),
+        b"12345",
+        True,
+        True,
+    )
+    assert len(fields) == len(seen.headers)
+    assert not fields.keys() & {b"transfer-encoding", b"expect", b"upgrade", b"content-encoding"}
+    assert small.if_match == (fields[b"if-match"].decode() if b"if-match" in fields else None)
+    assert small.authorization == fields.get(b"authorization", b"").decode()
+
+
+class Seen:
+    """What the parser says of a request."""
+
+    def __init__(self):
+        self.url, self.headers, self.body, self.is_whole = b"", [], b"", False
+
+    def on_url(self, url):
+        self.url += url
+
+    def on_header(self, name, value):
+        self.headers.append((name, value))
+
+    def on_body(self, body):
+        self.body += body
+
+    def on_message_complete(self):
+        self.is_whole = True

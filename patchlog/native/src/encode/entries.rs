@@ -31,6 +31,7 @@ struct Remembered {
     name: Seen,
 }
 
+const FIRST_REMEMBERED: usize = 1 << 6;
 const REMEMBERED: usize = 1 << 13;
 
 /// The entries of an IRI without a handle: of those whose ends look like this one's, the last.
@@ -53,8 +54,9 @@ pub struct Entries {
     datatypes: Lookup,
     last_prefix: u32,
     last_name: u32,
-    /// Filled when the first IRI comes with a handle: a source of text has none.
+    /// Grows up to `REMEMBERED` with the handles that come: most patches are small, and a source of text has none.
     remembered: Vec<Remembered>,
+    /// Filled when the first IRI comes without a handle.
     recent: Vec<Recent>,
     rows: LookupRows,
     /// Number of the row being written.
@@ -71,7 +73,7 @@ impl Entries {
             last_prefix: 0,
             last_name: 0,
             remembered: Vec::new(),
-            recent: vec![Recent::default(); RECENT],
+            recent: Vec::new(),
             rows,
             row: 0,
             entry: Vec::new(),
@@ -96,6 +98,9 @@ impl Entries {
     #[inline(always)]
     pub fn iri_ids(&mut self, iri: &[u8], handle: u64, frames: &mut Frames) -> Result<(u32, u32)> {
         if handle == 0 {
+            if self.recent.is_empty() {
+                self.recent = vec![Recent::default(); RECENT];
+            }
             let slot = (glance(iri) >> (64 - RECENT.trailing_zeros())) as usize;
             let Recent { prefix, name } = self.recent[slot];
             if self.hold(prefix, name) && self.make_up(iri, prefix.id, name.id) {
@@ -108,10 +113,11 @@ impl Entries {
             };
             return Ok(self.count_ids(prefix, name));
         }
-        if self.remembered.is_empty() {
-            self.remembered = vec![Remembered::default(); REMEMBERED];
-        }
         let slot = handle as usize & (REMEMBERED - 1);
+        if slot >= self.remembered.len() {
+            let room = (slot + 1).next_power_of_two().max(FIRST_REMEMBERED);
+            self.remembered.resize(room, Remembered::default());
+        }
         let known = self.remembered[slot];
         if known.handle == handle && self.hold(known.prefix, known.name) {
             return Ok(self.reuse(known.prefix.id, known.name.id));

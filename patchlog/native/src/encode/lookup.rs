@@ -5,7 +5,7 @@ use crate::hash::{glance, hash_bytes};
 use crate::text::same;
 
 const NONE: u32 = u32::MAX;
-const FIRST_BUCKETS: usize = 1 << 13;
+const FIRST_BUCKETS: usize = 1 << 7;
 
 /// An entry, in one cache line unless its text is long.
 #[repr(align(64))]
@@ -75,7 +75,7 @@ pub struct Seen {
 
 impl Lookup {
     pub fn new(what: &'static str, size: u32) -> Self {
-        // Grows with the entries: a size is only what the stream declares, and may be huge.
+        // Grows with the entries: a size is only what the stream declares, and may be huge; and most patches are small.
         let buckets = (size as usize)
             .saturating_mul(2)
             .next_power_of_two()

@@ -1,0 +1,152 @@
+"""A connection on which small appends take a short way: from bytes to bytes, past the parser, ASGI and all routes.
+
+    between requests ──head of a small append──▶ held ──its body is whole──▶ with the writer ──▶ answered
+                     └──anything else──▶ the guard    └──too slow, refused──▶ the guard, which gets all that came
+
+The long way gives every answer that is out of the ordinary, errors above all, and whoever takes traces sees that only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from http import HTTPStatus
+from typing import Any, Final
+
+from api.errors import Refusal, answer_to
+from api.http_guard import GuardedHttp
+from api.service import Service
+from api.small_appends import ROUTE, SmallAppend, answer_of, small_append_in
+from api.telemetry import Exchange
+from patchlog.errors import PatchLogError, StorageError
+from patchlog.log.records import Appended
+
+__all__ = ["ShortWayHttp"]
+
+_HELD_SECONDS: Final = 1.0
+"""Then the guard may see how slow the body is."""
+
+_STATUS_LINES: Final = {status.value: f"HTTP/1.1 {status} {status.phrase}\r\n".encode() for status in HTTPStatus}
+
+
+class ShortWayHttp(GuardedHttp):
+    """A connection."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        app: Any = self.config.app
+        self._state: Final = app.state
+        self._small: SmallAppend | None = None
+        self._exchange: Exchange | None = None
+        """It is with the writer."""
+        self._came = b""
+        """Of the small append, and of what follows it."""
+        self._timer: asyncio.TimerHandle | None = None
+        self._closes_then = False
+
+    def data_received(self, data: bytes) -> None:
+        """Take bytes of the client."""
+        small = self._small
+        if small is None:
+            small = self._small_append_in(data)
+            if small is None:
+                super().data_received(data)
+                return
+            self.stop_timers()
+            self._small = small
+        self._came += data
+        if self._exchange is not None:
+            self.flow.pause_reading()
+        elif len(self._came) >= small.size:
+            self._begin(small)
+        elif self._timer is None:
+            self._timer = self.loop.call_later(_HELD_SECONDS, self._go_the_long_way)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The client is gone. What is with the writer is told of when it is done."""
+        self._stop_holding()
+        super().connection_lost(exc)
+
+    def shutdown(self) -> None:
+        """Close as soon as the client has its answer."""
+        self._closes_then = True
+        if self._exchange is None:
+            super().shutdown()
+
+    def _small_append_in(self, data: bytes) -> SmallAppend | None:
+        state = self._state
+        if not self.is_between_requests or state.is_traced or self._closes_then or self._is_of_rdf_delta:
+            return None
+        small = small_append_in(data)
+        if small is None or small.head_size > self._settings.max_head_bytes:
+            return None
+        return small if small.size - small.head_size <= self._settings.max_body_bytes else None
+
+    @property
+    def _is_of_rdf_delta(self) -> bool:
+        return self.server is not None and self.server[1] == self._state.rdf_delta_port
+
+    def _begin(self, small: SmallAppend) -> None:
+        self._stop_holding()
+        service: Service = self._state.service
+        exchange = Exchange("POST", small.path, self.client, small.request_id)
+        # More than one request came: who does not wait for answers can wait for the parser.
+        appended = None if len(self._came) > small.size else small.begin(service, self._came[small.head_size :])
+        if appended is None:
+            self._go_the_long_way()
+        else:
+            self._exchange = exchange
+            appended.add_done_callback(self._end)
+
+    def _end(self, outcome: asyncio.Future[Appended]) -> None:
+        small, exchange = self._small, self._exchange
+        assert small is not None
+        assert exchange is not None
+        self._exchange = None
+        service: Service = self._state.service
+        error = outcome.exception()
+        if error is None:
+            appended = outcome.result()
+            service.metrics.received_bytes.inc(small.size - small.head_size)
+            service.count_append(small.log, appended)
+            self._answer(exchange, *answer_of(small.log, appended))
+        elif isinstance(error, Refusal | PatchLogError) and not isinstance(error, StorageError):
+            self._go_the_long_way()
+            return
+        else:
+            # It may be in the log in spite of this, and a patch without an id would be appended once more.
+            assert isinstance(error, Exception)
+            response = answer_to(error, small.log)
+            self._answer(exchange, response.status_code, response.raw_headers, bytes(response.body))
+        exchange.tell(service.metrics, ROUTE)
+        rest, self._came, self._small = self._came[small.size :], b"", None
+        if rest and not self.transport.is_closing():
+            self.data_received(rest)
+
+    def _answer(self, exchange: Exchange, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
+        exchange.begin_answer(status)
+        exchange.sent_bytes = len(body)
+        if self.transport.is_closing():
+            return
+        fields = [*self.server_state.default_headers, *headers, exchange.id_header]
+        if self._closes_then:
+            fields.append((b"connection", b"close"))
+        self.transport.write(
+            b"".join([_STATUS_LINES[status], *(b"%b: %b\r\n" % field for field in fields), b"\r\n", body])
+        )
+        if self._closes_then:
+            self.transport.close()
+        self.on_response_complete()
+
+    def _go_the_long_way(self) -> None:
+        """Have the guard see all that came, from the beginning."""
+        self._stop_holding()
+        came, self._came, self._small = self._came, b"", None
+        if not self.transport.is_closing():
+            super().data_received(came)
+            if self._closes_then:
+                super().shutdown()
+
+    def _stop_holding(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

@@ -216,7 +216,10 @@ _MAX_KNOWN_LENGTH: Final = 1024
 
 def _split_iri(term: Term, iri: str) -> tuple[str, str]:
     """The prefix and the name of an IRI, given also as the term that it is."""
-    at = (iri.rfind("#") + 1) or (iri.rfind("/") + 1) or (iri.rfind(":") + 1)
+    at = (iri.rfind("#") + 1) or (iri.rfind("/") + 1)
+    # A scheme alone, as of mailto:, is too short to be worth an entry that another prefix needs.
+    if at == 0 and (colon := iri.rfind(":")) > iri.find(":"):
+        at = colon + 1
     split = iri[:at], iri[at:]
     if len(term) <= _MAX_KNOWN_LENGTH:
         if len(_KNOWN_IRIS) >= _MAX_KNOWN_IRIS:

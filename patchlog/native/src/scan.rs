@@ -189,7 +189,8 @@ pub fn after_last_separator(text: &[u8]) -> usize {
     found.map_or(0, |at| at + 1)
 }
 
-/// Where the prefix of an IRI ends: after the last '#', else the last '/', else the last ':'.
+/// Where the prefix of an IRI ends: after the last '#', else the last '/', else the last ':' if it is not the first. A
+/// scheme alone, as of mailto:, is too short to be worth an entry that another prefix needs.
 #[inline(always)]
 pub fn split_point(iri: &[u8]) -> usize {
     let mut slash = None;
@@ -223,7 +224,10 @@ pub fn split_point(iri: &[u8]) -> usize {
             _ => {}
         }
     }
-    slash.unwrap_or_else(|| memchr::memrchr(b':', iri).map_or(0, |at| at + 1))
+    slash.unwrap_or_else(|| match memchr::memrchr(b':', iri) {
+        Some(at) if iri[..at].contains(&b':') => at + 1,
+        _ => 0,
+    })
 }
 
 #[cfg(test)]
@@ -285,10 +289,10 @@ mod tests {
     #[test]
     fn a_prefix_ends_after_its_last_mark() {
         let slowly = |iri: &[u8]| {
-            [b'#', b'/', b':']
-                .iter()
-                .find_map(|mark| iri.iter().rposition(|byte| byte == mark))
-                .map_or(0, |at| at + 1)
+            let last = |mark: u8| iri.iter().rposition(|&byte| byte == mark);
+            let first_colon = iri.iter().position(|&byte| byte == b':');
+            let inner_colon = last(b':').filter(|&at| first_colon != Some(at));
+            last(b'#').or(last(b'/')).or(inner_colon).map_or(0, |at| at + 1)
         };
         for length in 0..60 {
             for first in 0..length {

@@ -45,12 +45,12 @@ def prefix(text, entry_id=0):
 def test_all_operations_become_rows(codec, patch):
     written = write(
         codec.PatchEncoder(QUADS),
-        Header("id", "<urn:a>"),
+        Header("id", "<ns/a>"),
         TransactionStart(),
-        NamespaceAdd("ns", "<urn:b>", "_:g"),
+        NamespaceAdd("ns", "<ns/b>", "_:g"),
         NamespaceDelete("", None, ""),
-        Add("_:s", "<urn:a>", '"o"', None),
-        Delete("_:s", "<urn:a>", '"o"', "_:g"),
+        Add("_:s", "<ns/a>", '"o"', None),
+        Delete("_:s", "<ns/a>", '"o"', "_:g"),
         TransactionCommit(),
         TransactionStart(),
         TransactionAbort(),
@@ -60,7 +60,7 @@ def test_all_operations_become_rows(codec, patch):
     assert written == patch.stream(
         [
             patch.options(patch.QUADS, **BIG),
-            prefix("urn:"),
+            prefix("ns/"),
             name("a"),
             patch.header("id", s_iri=patch.iri(1)),
             patch.start(),
@@ -237,13 +237,13 @@ class TestCanonical:
         assert PatchOptions(rdf_star=True, generalized_statements=True) == CANONICAL_PATCH
 
     def test_each_patch_begins_with_explicit_ids_and_repeats_nothing(self, codec, patch):
-        operations = [Add("<a:s>", "<a:p>", '"1"^^<d>', "_:g"), Add("<a:s>", "<a:p>", '"1"^^<d>', "_:g"), Punctuation()]
+        operations = [Add("<a/s>", "<a/p>", '"1"^^<d>', "_:g"), Add("<a/s>", "<a/p>", '"1"^^<d>', "_:g"), Punctuation()]
 
         written = write(codec.CanonicalPatchEncoder(), *operations, *operations)
 
         one_patch = [
             self.options(patch),
-            prefix("a:", 1),
+            prefix("a/", 1),
             name("s", 1),
             name("p"),
             patch.datatype("d", 1),

@@ -69,12 +69,15 @@ class ShortWayHttp(GuardedHttp):
     def shutdown(self) -> None:
         """Close as soon as the client has its answer."""
         self._closes_then = True
-        if self._exchange is None:
+        if self._small is None:
             super().shutdown()
+        elif self._exchange is None:
+            self._go_the_long_way()
 
     def _small_append_in(self, data: bytes) -> SmallAppend | None:
-        state = self._state
-        if not self.is_between_requests or state.is_traced or self._closes_then or self._is_of_rdf_delta:
+        if not self.is_between_requests or self._state.is_traced or self._is_of_rdf_delta:
+            return None
+        if self._closes_then or self.flow.write_paused:
             return None
         small = small_append_in(data)
         if small is None or small.head_size > self._settings.max_head_bytes:

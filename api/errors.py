@@ -118,7 +118,7 @@ def _answer(problem: Problem, detail: str, members: Mapping[str, Any] | None = N
     return JSONResponse(body, problem.status, problem.headers, PROBLEM_JSON)
 
 
-def answer_to(error: Exception, log: str | None = None) -> Response:
+def answer_to(error: BaseException, log: str | None = None) -> Response:
     """The problem document of an error that the log of that name has raised."""
     if not isinstance(error, errors.PatchLogError):
         _LOG.error("a request failed", exc_info=error)

@@ -203,7 +203,8 @@ class GuardedHttp(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         """The answer is sent."""
         super().on_response_complete()
-        if self._is_in_body and not self.transport.is_closing():
+        # Not where the body is that of the next request, which was sent before this answer.
+        if self._is_in_body and not self._is_answering and not self.transport.is_closing():
             self._await_head()
 
     def pause_writing(self) -> None:

@@ -12,11 +12,11 @@ import asyncio
 from http import HTTPStatus
 from typing import Any, Final
 
-from api.errors import Refusal, answer_to
+from api.errors import answer_to
 from api.http_guard import GuardedHttp
 from api.service import Service
 from api.small_appends import ROUTE, SmallAppend, answer_of, small_append_in
-from api.telemetry import Exchange
+from api.telemetry import BEGUN, Exchange
 from patchlog.errors import PatchLogError, StorageError
 from patchlog.log.records import Appended
 
@@ -37,10 +37,13 @@ class ShortWayHttp(GuardedHttp):
         self._state: Final = app.state
         self._small: SmallAppend | None = None
         self._exchange: Exchange | None = None
-        """It is with the writer."""
+        """Of the small append."""
+        self._is_with_writer = False
         self._came = b""
         """Of the small append, and of what follows it."""
         self._timer: asyncio.TimerHandle | None = None
+        self._begun: float | None = None
+        """When what now goes the long way has come."""
         self._closes_then = False
 
     def data_received(self, data: bytes) -> None:
@@ -53,8 +56,9 @@ class ShortWayHttp(GuardedHttp):
                 return
             self.stop_timers()
             self._small = small
+            self._exchange = Exchange("POST", small.path, self.client, (small.request_id,))
         self._came += data
-        if self._exchange is not None:
+        if self._is_with_writer:
             self.flow.pause_reading()
         elif len(self._came) >= small.size:
             self._begin(small)
@@ -62,8 +66,11 @@ class ShortWayHttp(GuardedHttp):
             self._timer = self.loop.call_later(_HELD_SECONDS, self._go_the_long_way)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The client is gone. What is with the writer is told of when it is done."""
-        self._stop_holding()
+        """The client is gone. What is with the writer is told of when it is done, and what is not whole now."""
+        if self._exchange is not None and not self._is_with_writer:
+            exchange = self._taken()[0]
+            exchange.begin_answer(HTTPStatus.BAD_REQUEST)
+            exchange.tell(self._state.service.metrics, ROUTE)
         super().connection_lost(exc)
 
     def shutdown(self) -> None:
@@ -71,8 +78,15 @@ class ShortWayHttp(GuardedHttp):
         self._closes_then = True
         if self._small is None:
             super().shutdown()
-        elif self._exchange is None:
+        elif not self._is_with_writer:
             self._go_the_long_way()
+
+    def on_message_begin(self) -> None:
+        """A request begins for the parser."""
+        super().on_message_begin()
+        if self._begun is not None:
+            self.scope["state"][BEGUN] = self._begun
+            self._begun = None
 
     def _small_append_in(self, data: bytes) -> SmallAppend | None:
         if not self.is_between_requests or self._state.is_traced or self._is_of_rdf_delta:
@@ -89,41 +103,36 @@ class ShortWayHttp(GuardedHttp):
         return self.server is not None and self.server[1] == self._state.rdf_delta_port
 
     def _begin(self, small: SmallAppend) -> None:
-        self._stop_holding()
-        service: Service = self._state.service
-        exchange = Exchange("POST", small.path, self.client, small.request_id)
         # More than one request came: who does not wait for answers can wait for the parser.
-        appended = None if len(self._came) > small.size else small.begin(service, self._came[small.head_size :])
+        is_alone = len(self._came) == small.size
+        appended = small.begin(self._state.service, self._came[small.head_size :]) if is_alone else None
         if appended is None:
             self._go_the_long_way()
         else:
-            self._exchange = exchange
-            appended.add_done_callback(self._end)
+            self._stop_holding()
+            self._is_with_writer = True
+            appended.add_done_callback(lambda outcome: self._end(small, outcome))
 
-    def _end(self, outcome: asyncio.Future[Appended]) -> None:
-        small, exchange = self._small, self._exchange
-        assert small is not None
-        assert exchange is not None
-        self._exchange = None
+    def _end(self, small: SmallAppend, outcome: asyncio.Future[Appended]) -> None:
         service: Service = self._state.service
         error = outcome.exception()
+        is_refused = isinstance(error, PatchLogError) and not isinstance(error, StorageError)
+        if is_refused and not self.transport.is_closing():
+            self._go_the_long_way()
+            return
+        exchange, came = self._taken()
         if error is None:
             appended = outcome.result()
             service.metrics.received_bytes.inc(small.size - small.head_size)
             service.count_append(small.log, appended)
             self._answer(exchange, *answer_of(small.log, appended))
-        elif isinstance(error, Refusal | PatchLogError) and not isinstance(error, StorageError):
-            self._go_the_long_way()
-            return
         else:
             # It may be in the log in spite of this, and a patch without an id would be appended once more.
-            assert isinstance(error, Exception)
             response = answer_to(error, small.log)
             self._answer(exchange, response.status_code, response.raw_headers, bytes(response.body))
         exchange.tell(service.metrics, ROUTE)
-        rest, self._came, self._small = self._came[small.size :], b"", None
-        if rest and not self.transport.is_closing():
-            self.data_received(rest)
+        if len(came) > small.size and not self.transport.is_closing():
+            self.data_received(came[small.size :])
 
     def _answer(self, exchange: Exchange, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
         exchange.begin_answer(status)
@@ -142,12 +151,22 @@ class ShortWayHttp(GuardedHttp):
 
     def _go_the_long_way(self) -> None:
         """Have the guard see all that came, from the beginning."""
-        self._stop_holding()
-        came, self._came, self._small = self._came, b"", None
+        exchange, came = self._taken()
         if not self.transport.is_closing():
+            self._begun = exchange.begun
             super().data_received(came)
             if self._closes_then:
                 super().shutdown()
+
+    def _taken(self) -> tuple[Exchange, bytes]:
+        """What is known of the small append, of which the connection then knows nothing any more."""
+        self._stop_holding()
+        exchange, came = self._exchange, self._came
+        assert exchange is not None
+        self._small = self._exchange = None
+        self._is_with_writer = False
+        self._came = b""
+        return exchange, came
 
     def _stop_holding(self) -> None:
         if self._timer is not None:

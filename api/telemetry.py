@@ -9,6 +9,7 @@ import secrets
 import sys
 import time
 from asyncio import get_running_loop
+from collections.abc import Sequence
 from contextlib import nullcontext
 from itertools import count
 from typing import Any, Final
@@ -19,13 +20,15 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from api.metrics import Metrics
 from patchlog.errors import PatchLogError
 
-__all__ = ["QUIET", "Exchange", "JsonLines", "PlainLines", "Telemetry", "log_to_stderr"]
+__all__ = ["BEGUN", "QUIET", "Exchange", "JsonLines", "PlainLines", "Telemetry", "log_to_stderr"]
 
 _LOG: Final = logging.getLogger("patchlog.request")
 _GIVEN_ID: Final = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 QUIET: Final = frozenset({"/healthz", "/readyz", "/metrics"})
 """Paths that are asked for all the time, and of which nothing is told."""
 _NO_ROUTE: Final = "none"
+BEGUN: Final = "patchlog.begun"
+"""In the state of a scope: when the request came, where that was noticed before."""
 _to_json: Final = json.JSONEncoder(ensure_ascii=False).encode
 
 # To ask the system for random numbers at each request takes longer than all else here.
@@ -44,8 +47,9 @@ class Telemetry:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        given_id = next((value for name, value in scope["headers"] if name == b"x-request-id"), b"")
-        exchange = Exchange(scope["method"], scope["path"], scope.get("client"), given_id)
+        given_ids = [value.strip() for name, value in scope["headers"] if name == b"x-request-id"]
+        exchange = Exchange(scope["method"], scope["path"], scope.get("client"), given_ids)
+        exchange.begun = scope.get("state", {}).get(BEGUN, exchange.begun)
 
         async def send_on(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -68,16 +72,17 @@ class Telemetry:
 class Exchange:
     """A request with its answer, of which is told what it was and how long it took."""
 
-    def __init__(self, method: str, path: str, client: tuple[str, int] | None, given_id: bytes) -> None:
+    def __init__(self, method: str, path: str, client: tuple[str, int] | None, given_ids: Sequence[bytes] = ()) -> None:
+        self.begun = time.perf_counter()
         self.sent_bytes = 0
         self.failure: str | None = None
         self._method = method
         self._path = path
         self._client = client
-        self._begun = time.perf_counter()
         self._answered: float | None = None
         self._status = 0
-        self._id = given_id if _GIVEN_ID.fullmatch(given_id) else b"%b%016x" % (_PROCESS, next(_NUMBERS))
+        given = next(filter(_GIVEN_ID.fullmatch, given_ids), None)
+        self._id = given or b"%b%016x" % (_PROCESS, next(_NUMBERS))
 
     @property
     def id_header(self) -> tuple[bytes, bytes]:
@@ -93,7 +98,7 @@ class Exchange:
         """Log and count it, now that it is over."""
         now = time.perf_counter()
         if metrics is not None:
-            seconds = (self._answered or now) - self._begun
+            seconds = (self._answered or now) - self.begun
             metrics.count_request(self._method, route, self._status, seconds, self.sent_bytes)
         if self._path in QUIET or not _LOG.isEnabledFor(logging.INFO):
             return
@@ -103,7 +108,7 @@ class Exchange:
             "method": self._method,
             "path": self._path,
             "status": self._status,
-            "milliseconds": round((now - self._begun) * 1000, 2),
+            "milliseconds": round((now - self.begun) * 1000, 2),
             "bytes": self.sent_bytes,
         }
         if self.failure is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import uuid
 from typing import Any, Final
@@ -27,7 +28,7 @@ from api.section import Section
 from api.service import Service
 from api.small_appends import MOST_BYTES
 from patchlog.errors import HeadMismatch, LogNotFound, PositionGone
-from patchlog.log.contract import PatchFormat, PatchLog, StagingPatchLog, Upload
+from patchlog.log.contract import PatchFormat, PatchLog, StagingPatchLog, TooMuchAtOnce, Upload
 from patchlog.log.records import ANY_HEAD, Appended, ExpectedHead, LogDescription, LoggedPatch
 
 __all__ = ["ROUTES"]
@@ -140,10 +141,19 @@ async def _taken_at_once(service: Service, request: Request, name: str, format: 
         return None
     chunks, _ = await anext(batches_of(request, service.settings))
     body = b"".join(chunks)
-    upload.write(body)
-    expected = _expected_head(upload)
     service.metrics.received_bytes.inc(len(body))
+    try:
+        upload.write(body)
+        expected = _expected_head(upload)
+    except TooMuchAtOnce:
+        return await asyncio.wrap_future(service.submit_append(lambda: _append_whole(service.log(name), format, body)))
     return await service.rounds.append(upload, expected)
+
+
+def _append_whole(log: StagingPatchLog, format: PatchFormat, body: bytes) -> Appended:
+    with log.stage(format) as upload:
+        upload.write(body)
+        return upload.append(_expected_head(upload))
 
 
 def _place(log: StagingPatchLog, upload: Upload) -> Appended:

@@ -15,6 +15,7 @@ from typing import Literal, Protocol, Self, TypeAlias
 
 from patchlog.codec.ingest import IngestedPatch
 from patchlog.codec.patch_ids import PatchId
+from patchlog.errors import LimitExceeded
 from patchlog.log.records import (
     ANY_HEAD,
     Appended,
@@ -38,6 +39,7 @@ __all__ = [
     "SnapshotFormat",
     "Snapshots",
     "StagingPatchLog",
+    "TooMuchAtOnce",
     "Upload",
 ]
 
@@ -213,7 +215,14 @@ class StagingPatchLog(PatchLog, Protocol):
         """As `PatchLog.verify`; `meanwhile` is called at each patch, and what it raises ends it."""
 
     def stage_at_once(self, format: PatchFormat = "jelly-patch") -> Upload | None:
-        """Begin an upload as `stage` does, but None where that would mean to wait: ask `stage` then."""
+        """Begin an upload as `stage` does, but None where that would mean to wait: ask `stage` then.
+
+        Its `write` raises TooMuchAtOnce where the patches have grown so much that they have to wait in the database.
+        """
+
+
+class TooMuchAtOnce(LimitExceeded):
+    """An upload that is not to wait has to: nothing of it is kept, and `stage` takes it."""
 
 
 class LogStore(Protocol):

@@ -47,7 +47,7 @@ from patchlog.log.sql_append import StagedAppend
 from patchlog.log.sql_consumers import SqlConsumers
 from patchlog.log.sql_spool import SqlSpool, sweep_stages
 from patchlog.log.sql_truncate import truncate_some
-from patchlog.log.staging import Staging
+from patchlog.log.staging import NoSpool, Spool, Staging
 from patchlog.log.succession import (
     LoggedContent,
     head_after,
@@ -227,19 +227,19 @@ class SqlPatchLog:
 
     def stage(self, format: PatchFormat = "jelly-patch") -> LocalUpload:
         """Begin an upload."""
-        return self._upload(format, self._store.options(self._name))
+        spool = SqlSpool(self._store.database, self._store.writer, self._name)
+        return self._upload(format, self._store.options(self._name), spool, spool)
 
     def stage_at_once(self, format: PatchFormat = "jelly-patch") -> LocalUpload | None:
         """Begin an upload, unless that would mean to wait for the database."""
         options = self._store.known_options(self._name)
-        return None if options is None else self._upload(format, options)
+        return None if options is None else self._upload(format, options, None, NoSpool())
 
-    def _upload(self, format: PatchFormat, options: LogOptions) -> LocalUpload:
-        spool = SqlSpool(self._store.database, self._store.writer, self._name)
+    def _upload(self, format: PatchFormat, options: LogOptions, stage: SqlSpool | None, spool: Spool) -> LocalUpload:
         return LocalUpload(
             format,
             options.patch_options,
-            lambda staging, expected_head: self._place(staging, spool, options, expected_head),
+            lambda staging, expected_head: self._place(staging, stage, options, expected_head),
             spool=spool,
             limits=self._store.limits,
         )
@@ -331,7 +331,7 @@ class SqlPatchLog:
             self._store.wakeups.wait(self._name, ticket, min(left, _POLL_SECONDS))
 
     def _place(
-        self, staging: Staging, spool: SqlSpool, options: LogOptions, expected_head: ExpectedHead
+        self, staging: Staging, spool: SqlSpool | None, options: LogOptions, expected_head: ExpectedHead
     ) -> Future[Appended]:
         append = StagedAppend(
             self._name, options, staging, spool, expected_head, lambda: self._store.forget(self._name)

@@ -32,7 +32,7 @@ class StagedAppend:
         log: str,
         options: LogOptions,
         staging: Staging,
-        spool: SqlSpool,
+        spool: SqlSpool | None,
         expected_head: ExpectedHead,
         forget_options: Callable[[], None],
     ) -> None:
@@ -90,7 +90,8 @@ class StagedAppend:
         return None
 
     def _write(self, log: LockedLog, batch: Batch) -> Appended:
-        prev, stage = log.head.id, self._spool.stage
+        prev = log.head.id
+        stage = None if self._spool is None else self._spool.stage
         content_hash = self._hashes.get(prev) or self._staging.first_content_hash(prev)
         if stage is not None and not batch.claim_stage(stage):
             raise UsageError("the upload took so long that its beginning was swept away: send it again")

@@ -18,8 +18,9 @@ from patchlog.codec.ingest import IngestedPatch, header_frame
 from patchlog.codec.options import PatchOptions
 from patchlog.codec.patch_ids import PatchId
 from patchlog.errors import HeadMismatch, LimitExceeded, UnexpectedRow
+from patchlog.log.contract import TooMuchAtOnce
 
-__all__ = ["CHUNK_BYTES", "MAX_PATCHES", "Spool", "SpooledChunk", "StagedPatch", "Staging"]
+__all__ = ["CHUNK_BYTES", "MAX_PATCHES", "NoSpool", "Spool", "SpooledChunk", "StagedPatch", "Staging"]
 
 CHUNK_BYTES: Final = (1 << 20) + 8
 """A frame of one MiB, and its length."""
@@ -48,6 +49,22 @@ class Spool(Protocol):
 
     def discard(self) -> None:
         """Forget them all."""
+
+
+class NoSpool:
+    """For an upload that is not to wait for any place."""
+
+    def put(self, chunks: Sequence[SpooledChunk], /) -> None:
+        """Raise TooMuchAtOnce."""
+        raise TooMuchAtOnce(f"the patches are larger than {CHUNK_BYTES} bytes, {len(chunks)} chunks")
+
+    def chunks(self, ordinal: int, /) -> Iterator[bytes]:
+        """Yield nothing: nothing was put here."""
+        del ordinal
+        return iter(())
+
+    def discard(self) -> None:
+        """Forget nothing."""
 
 
 @dataclass(slots=True)

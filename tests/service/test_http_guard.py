@@ -211,6 +211,22 @@ def test_slow_heads_are_closed(start, sent):
             assert connection.recv(100) == b""
 
 
+def test_answer_before_a_slow_upload_does_not_hurry_it(start, new_log):
+    log = new_log(start(head_seconds=0.5))
+    body = b"# a comment\n" * 2000 + BODY
+
+    with log.service.connect() as connection:
+        connection.sendall(GET + post(log, length=len(body)))
+        for begin in range(0, len(body), 2400):
+            time.sleep(0.1)
+            connection.sendall(body[begin : begin + 2400])
+        received = b""
+        while b"HTTP/1.1 201 " not in received:
+            data = connection.recv(1 << 16)
+            assert data, received
+            received += data
+
+
 def test_default_for_slow_heads_is_below_half_a_minute():
     assert Settings().head_seconds <= 30
 

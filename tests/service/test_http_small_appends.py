@@ -2,10 +2,14 @@
 
 import json
 import re
+import sqlite3
+import threading
 import time
+from contextlib import closing
 from random import Random
 
 import httptools
+import httpx
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -216,12 +220,85 @@ def test_client_that_went_away_in_the_middle_leaves_nothing(request_of, log):
     assert log.append([request_of().partition(b"\r\n\r\n")[2]]).json()["version"] == 1
 
 
-def test_appends_are_counted_and_logged_as_all_requests(connection, request_of, log):
-    connection.sendall(request_of("X-Request-Id: of-a-proxy"))
+def lines_of(log, request_id):
+    """What the service has logged of a request."""
+    found = wait_until(lambda: [line for line in log.service.log_text.splitlines() if f'"{request_id}"' in line])
+    return [json.loads(line) for line in found]
+
+
+@pytest.mark.parametrize("pause", [0, 1.3])
+def test_append_that_is_cut_off_is_told_of(request_of, log, pause):
+    name = f"{log.name}-{pause}"
+    with log.service.connect() as connection:
+        connection.sendall(request_of(f"X-Request-Id: {name}")[:-20])
+        time.sleep(pause)
+
+    [told] = lines_of(log, name)
+
+    assert (told["status"], told["milliseconds"] >= pause * 1000) == (400, True)
+
+
+@pytest.mark.parametrize("pause", [0.3, 1.3])
+def test_time_of_a_slow_body_is_told(connection, request_of, log, pause):
+    request = request_of(f"X-Request-Id: {log.name}")
+    connection.sendall(request[:-20])
+    time.sleep(pause)
+    connection.sendall(request[-20:])
     answers_from(connection, 1)
 
-    [line] = wait_until(lambda: [line for line in log.service.log_text.splitlines() if '"of-a-proxy"' in line])
-    told = json.loads(line)
+    [told] = lines_of(log, log.name)
+
+    assert pause * 1000 <= told["milliseconds"] < pause * 1000 + 900
+
+
+@pytest.mark.parametrize(
+    "headers", [["X-Request-Id: good \t"], ["X-Request-Id: @bad", "X-Request-Id: good"], ["x-request-id: good"]]
+)
+def test_id_of_a_request_is_taken_alike(connection, request_of, headers):
+    for more in [[], ["Content-Encoding: identity"]]:
+        connection.sendall(request_of(*headers, *more))
+        received = b""
+        while not received.endswith(b"}"):
+            received += connection.recv(1 << 16)
+
+        assert b"\r\nx-request-id: good\r\n" in received
+
+
+def test_body_that_is_large_once_it_is_decoded_holds_nobody_up(sqlite_log, patches):
+    """Of a prefix of eight thousand bytes, sixteen kilobytes make ten megabytes."""
+    rows = "".join("A p:1 p:2 p:3 .\n" for _ in range(400))
+    body = f'TX .\nPA "p" <urn:{"a" * 8000}> .\n{rows}TC .\n'.encode()
+    path = sqlite_log.service.database.removeprefix("sqlite:///")
+    sqlite_log.append(patches.one("a", id=patches.A))
+    answers = []
+
+    def append(**headers):
+        named = {"Content-Type": "application/rdf-patch"} | {n.replace("_", "-"): v for n, v in headers.items()}
+        answers.append(httpx.post(f"{sqlite_log.service.url}{sqlite_log.path}/patches", content=body, headers=named))
+
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        database.execute("BEGIN IMMEDIATE")
+        appending = threading.Thread(target=append)
+        appending.start()
+        time.sleep(0.3)
+        begun = time.monotonic()
+        assert sqlite_log.client.get("/healthz").status_code == 200
+        took = time.monotonic() - begun
+        database.execute("ROLLBACK")
+        appending.join()
+        append(if_match=f'"{patches.A}"')
+        [stages] = database.execute("SELECT count(*) FROM stage").fetchone()
+
+    assert took < 1
+    assert [answer.status_code for answer in answers] == [201, 412]
+    assert stages == 0
+
+
+def test_appends_are_counted_and_logged_as_all_requests(connection, request_of, log):
+    connection.sendall(request_of(f"X-Request-Id: of-{log.name}"))
+    answers_from(connection, 1)
+
+    [told] = lines_of(log, f"of-{log.name}")
     assert (told["method"], told["path"], told["status"]) == ("POST", f"{log.path}/patches", 201)
     assert (told["client"], told["bytes"] > 0, told["milliseconds"] > 0) == ("127.0.0.1", True, True)
     metrics = log.client.get("/metrics").text
@@ -281,6 +358,7 @@ def test_what_is_ordinary_the_parser_reads_alike(ordinary, odd, first, length, r
     assert len(fields) == len(seen.headers)
     assert not fields.keys() & {b"transfer-encoding", b"expect", b"upgrade", b"content-encoding"}
     assert small.if_match == (fields[b"if-match"].decode() if b"if-match" in fields else None)
+    assert small.request_id == fields.get(b"x-request-id", b"")
     assert small.authorization == fields.get(b"authorization", b"").decode()
 
 

@@ -406,6 +406,15 @@ def test_upgrade_to_another_protocol_is_passed_over_and_the_body_read(delta):
     assert answer.status_code == 200
 
 
+def test_small_append_that_is_large_once_it_is_decoded_is_taken(delta):
+    name, _ = delta.create()
+    rows = "".join("A p:1 p:2 p:3 .\n" for _ in range(400))
+
+    answer = delta.append(name, patch(new_id(), rows=f'TX .\nPA "p" <urn:{"a" * 8000}> .\n{rows}TC .\n'))
+
+    assert (answer.status_code, answer.json()["version"]) == (200, 1)
+
+
 def test_append_is_upgraded_no_more_than_a_call(delta):
     name, _ = delta.create()
     upgrade = {"Connection": "Upgrade, HTTP2-Settings", "Upgrade": "h2c", "HTTP2-Settings": "AAEAAEAAAAIAAAAAAAMAAAAA"}

@@ -67,7 +67,7 @@ def create_app(settings: Settings | None = None, store: LocalLogStore | None = N
                 app.state.failure = error
                 raise
             closing.push_async_callback(asyncio.to_thread, service.close)
-            app.is_traced = app.state.is_traced = is_tracing()
+            app.is_traced = is_tracing()
             yield
 
     app = _App(

@@ -15,7 +15,7 @@ from patchlog.log.contract import PatchLog
 from patchlog.log.documents import head_document
 from patchlog.log.records import ANY_HEAD, ExpectedHead, Head
 
-__all__ = ["Precondition", "conditions_of", "has_current", "head_is_another", "immutable", "precondition_of", "tag"]
+__all__ = ["Precondition", "has_current", "head_is_another", "immutable", "precondition_in", "precondition_of", "tag"]
 
 _TAGS: Final = re.compile(r'\s*(?:W/)?"([^"]*)"\s*(?:,|$)')
 _STRONG_TAGS: Final = re.compile(r'\s*"([^"]*)"\s*(?:,|$)')
@@ -44,13 +44,13 @@ class Precondition:
         return self.ids[0]
 
 
-def conditions_of(request: Request) -> tuple[str | None, str | None]:
-    """The headers that say conditions."""
-    return request.headers.get("if-match"), request.headers.get("if-none-match")
+def precondition_of(request: Request) -> Precondition:
+    """The precondition of an append. Raises Refusal."""
+    return precondition_in(request.headers.get("if-match"), request.headers.get("if-none-match"))
 
 
-def precondition_of(if_match: str | None, if_none_match: str | None) -> Precondition:
-    """The precondition of an append, from its headers. Raises Refusal."""
+def precondition_in(if_match: str | None, if_none_match: str | None) -> Precondition:
+    """The precondition that the headers of an append say. Raises Refusal."""
     if if_none_match is not None and (if_none_match.strip() != "*" or if_match is not None):
         raise Refusal(_INVALID, "an append knows If-None-Match: * alone: the log has to be empty")
     if if_none_match is not None:

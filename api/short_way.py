@@ -33,8 +33,7 @@ class ShortWayHttp(GuardedHttp):
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
-        app: Any = self.config.app
-        self._state: Final = app.state
+        self._service_app: Final[Any] = self.config.app
         self._small: SmallAppend | None = None
         self._exchange: Exchange | None = None
         """Of the small append."""
@@ -70,7 +69,7 @@ class ShortWayHttp(GuardedHttp):
         if self._exchange is not None and not self._is_with_writer:
             exchange = self._taken()[0]
             exchange.begin_answer(HTTPStatus.BAD_REQUEST)
-            exchange.tell(self._state.service.metrics, ROUTE)
+            exchange.tell(self._service_app.state.service.metrics, ROUTE)
         super().connection_lost(exc)
 
     def shutdown(self) -> None:
@@ -89,7 +88,7 @@ class ShortWayHttp(GuardedHttp):
             self._begun = None
 
     def _small_append_in(self, data: bytes) -> SmallAppend | None:
-        if not self.is_between_requests or self._state.is_traced or self._is_of_rdf_delta:
+        if not self.is_between_requests or self._service_app.is_traced or self._is_of_rdf_delta:
             return None
         if self._closes_then or self.flow.write_paused:
             return None
@@ -100,12 +99,12 @@ class ShortWayHttp(GuardedHttp):
 
     @property
     def _is_of_rdf_delta(self) -> bool:
-        return self.server is not None and self.server[1] == self._state.rdf_delta_port
+        return self.server is not None and self.server[1] == self._service_app.state.rdf_delta_port
 
     def _begin(self, small: SmallAppend) -> None:
         # More than one request came: who does not wait for answers can wait for the parser.
         is_alone = len(self._came) == small.size
-        appended = small.begin(self._state.service, self._came[small.head_size :]) if is_alone else None
+        appended = small.begin(self._service_app.state.service, self._came[small.head_size :]) if is_alone else None
         if appended is None:
             self._go_the_long_way()
         else:
@@ -114,7 +113,14 @@ class ShortWayHttp(GuardedHttp):
             appended.add_done_callback(lambda outcome: self._end(small, outcome))
 
     def _end(self, small: SmallAppend, outcome: asyncio.Future[Appended]) -> None:
-        service: Service = self._state.service
+        try:
+            self._answer_or_refuse(small, outcome)
+        except BaseException:
+            self.transport.abort()  # nobody else would end a connection that waits for nothing
+            raise
+
+    def _answer_or_refuse(self, small: SmallAppend, outcome: asyncio.Future[Appended]) -> None:
+        service: Service = self._service_app.state.service
         error = outcome.exception()
         is_refused = isinstance(error, PatchLogError) and not isinstance(error, StorageError)
         if is_refused and not self.transport.is_closing():

@@ -9,15 +9,16 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from api.conditions import precondition_of, tag
+from api.conditions import precondition_in, tag
 from api.service import Service
 from patchlog.formats import JELLY_PATCH, RDF_PATCH
 from patchlog.log.contract import PatchFormat
 from patchlog.log.documents import appended_document
-from patchlog.log.records import ANY_HEAD, Appended, ExpectedHead
+from patchlog.log.records import ANY_HEAD, NAME, Appended, ExpectedHead
 
 __all__ = ["MOST_BYTES", "ROUTE", "SmallAppend", "answer_of", "small_append_in"]
 
@@ -28,7 +29,7 @@ ROUTE: Final = "/logs/{log}/patches"
 """By which requests are counted."""
 
 _HEAD: Final = re.compile(
-    rb"POST (/logs/([A-Za-z0-9_][A-Za-z0-9_.-]{0,99})/patches) HTTP/1\.1\r\n"
+    rb"POST (/logs/(" + NAME.pattern.encode() + rb")/patches) HTTP/1\.1\r\n"
     rb"((?:[A-Za-z0-9-]+:[\t\x20-\x7e]*\r\n)+)\r\n"
 )
 _MOST_DIGITS: Final = len(str(MOST_BYTES))
@@ -67,23 +68,24 @@ class SmallAppend:
 
     def begin(self, service: Service, body: bytes) -> asyncio.Future[Appended] | None:
         """Append; None where the long way has to say why not: nothing was written then."""
+        if not service.access.allows_at_once(self.authorization, "append", self.log):
+            return None
         try:
-            if not service.access.allows_at_once(self.authorization, "append", self.log):
-                return None
-            expected_head: ExpectedHead = ANY_HEAD
-            if self.if_match is not None:
-                ids = precondition_of(self.if_match, None).ids
-                if len(ids) != 1:
-                    return None
-                expected_head = ids[0]
+            expected_heads = self._expected_heads
             upload = service.log(self.log).stage_at_once(self.format)
-            if upload is None:
+            if upload is None or len(expected_heads) != 1:
                 return None
             upload.write(body)
             upload.finish()
-            return service.rounds.append(upload, expected_head)
         except Exception:  # noqa: BLE001  the long way meets it again, and has words for it
             return None
+        # Not within: what may have been handed to the writer is not sent the long way too.
+        return service.rounds.append(upload, expected_heads[0])
+
+    @property
+    def _expected_heads(self) -> Sequence[ExpectedHead]:
+        """Raises Refusal."""
+        return (ANY_HEAD,) if self.if_match is None else precondition_in(self.if_match, None).ids
 
 
 def small_append_in(data: bytes) -> SmallAppend | None:

@@ -13,7 +13,7 @@ from fastapi.responses import JSONResponse
 
 from api.access import may
 from api.bodies import Inflow, batches_of
-from api.conditions import conditions_of, head_is_another, precondition_of, tag
+from api.conditions import head_is_another, precondition_of, tag
 from api.documents import AppendDocument
 from api.negotiation import BODIES_OF_PATCHES, Coding, coding_of_body, format_of_body
 from api.service import Service, service_of
@@ -69,11 +69,7 @@ async def append_patches(request: Request, log: str) -> Response:
     a header `prev` in the patch, it goes on whatever the head is. A retry answers with the version that there is.
     """
     service = service_of(request)
-    format, coding, precondition = (
-        format_of_body(request),
-        coding_of_body(request),
-        precondition_of(*conditions_of(request)),
-    )
+    format, coding, precondition = format_of_body(request), coding_of_body(request), precondition_of(request)
 
     def place(log: StagingPatchLog, upload: Upload) -> Appended:
         return upload.append(precondition.expected_head(log))

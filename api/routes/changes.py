@@ -10,7 +10,7 @@ from fastapi.responses import JSONResponse
 
 from api.access import may
 from api.answers import Outgoing, answer_patches
-from api.conditions import conditions_of, has_current, immutable, precondition_of
+from api.conditions import has_current, immutable, precondition_of
 from api.documents import AppendDocument, HistoryDocument, RevertDocument
 from api.errors import NO_PATCH, Refusal
 from api.negotiation import BODIES_OF_PATCHES, JELLY_PATCHES, PATCH_TEXT, chosen
@@ -93,7 +93,7 @@ async def revert_versions(request: Request, log: str, document: RevertDocument) 
     """
     service = service_of(request)
     patch_log = service.log(log)
-    precondition = precondition_of(*conditions_of(request))
+    precondition = precondition_of(request)
 
     def run() -> Any:
         expected_head = precondition.expected_head(patch_log)

@@ -56,7 +56,9 @@ class NoSpool:
 
     def put(self, chunks: Sequence[SpooledChunk], /) -> None:
         """Raise TooMuchAtOnce."""
-        raise TooMuchAtOnce(f"the patches are larger than {CHUNK_BYTES} bytes, {len(chunks)} chunks")
+        raise TooMuchAtOnce(
+            f"{len(chunks)} chunks of patches are more than an upload at once takes: begin it with stage()"
+        )
 
     def chunks(self, ordinal: int, /) -> Iterator[bytes]:
         """Yield nothing: nothing was put here."""

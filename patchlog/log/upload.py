@@ -35,7 +35,7 @@ class LocalUpload:
         self._intake: PatchIntake | None = PatchIntake(format, options, limits=limits)
         self._staging = Staging(options, spool)
         self._place = place
-        self._is_appended = False
+        self._is_over = False
 
     def write(self, data: bytes, /) -> None:
         """Take some bytes."""
@@ -58,7 +58,9 @@ class LocalUpload:
         except StorageError:
             self._staging.may_be_there()
             raise
-        self._is_appended = not appended.is_retry
+        if appended.is_retry:
+            self._staging.discard()  # the log has them already
+        self._is_over = True
         return appended
 
     def submit(self, expected_head: ExpectedHead = ANY_HEAD) -> Future[Appended]:
@@ -69,7 +71,7 @@ class LocalUpload:
 
     def discard(self) -> None:
         """Leave nothing of it."""
-        if not self._is_appended:
+        if not self._is_over:
             self._staging.discard()
 
     def __enter__(self) -> Self:

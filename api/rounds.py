@@ -9,15 +9,19 @@ moment: the next one waits for as many, for 0.4 milliseconds each and ten at mos
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 from patchlog.log.contract import Upload
 from patchlog.log.records import Appended, ExpectedHead
 
-__all__ = ["Rounds"]
+__all__ = ["Rounds", "Told"]
+
+Told: TypeAlias = Callable[[Appended | BaseException], None]
+"""Gets what came of an append, in the event loop."""
 
 _WAIT_SECONDS_EACH: Final = 0.0004
 """In which a client has read its answer, and its next request has been read here, the others being before it."""
@@ -28,26 +32,16 @@ _MOST_WAIT_SECONDS: Final = 0.01
 class _Append:
     upload: Upload
     expected_head: ExpectedHead
-    answer: asyncio.Future[Appended]
-    result: Future[Appended] | None = None
+    told: Told
 
-    def submit(self) -> bool:
-        """Hand it to the writer; False where it is refused."""
+    def submit(self) -> Future[Appended]:
+        """Hand it to the writer."""
         try:
-            self.result = self.upload.submit(self.expected_head)
+            return self.upload.submit(self.expected_head)
         except Exception as error:  # noqa: BLE001  whoever waits has to hear of it, whatever it is
-            if not self.answer.done():
-                self.answer.set_exception(error)
-        return self.result is not None
-
-    def settle(self) -> None:
-        """Say what came of it, unless the client has gone."""
-        if self.result is None or self.answer.done():
-            return
-        if (error := self.result.exception()) is None:
-            self.answer.set_result(self.result.result())
-        else:
-            self.answer.set_exception(error)
+            refused: Future[Appended] = Future()
+            refused.set_exception(error)
+            return refused
 
 
 class Rounds:
@@ -59,12 +53,25 @@ class Rounds:
         self._expected = 1
         self._timer: asyncio.TimerHandle | None = None
 
-    def append(self, upload: Upload, expected_head: ExpectedHead) -> asyncio.Future[Appended]:
-        """Append an upload that has ended, in the next round."""
+    async def append(self, upload: Upload, expected_head: ExpectedHead) -> Appended:
+        """Append an upload that has ended, in the next round, and return when it is durable."""
         answer: asyncio.Future[Appended] = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Append(upload, expected_head, answer))
+
+        def told(outcome: Appended | BaseException) -> None:
+            if answer.done():
+                return  # the client has gone
+            if isinstance(outcome, BaseException):
+                answer.set_exception(outcome)
+            else:
+                answer.set_result(outcome)
+
+        self.submit(upload, expected_head, told)
+        return await answer
+
+    def submit(self, upload: Upload, expected_head: ExpectedHead, told: Told) -> None:
+        """As `append`, but tell what came of it: that takes no task, and no future."""
+        self._waiting.append(_Append(upload, expected_head, told))
         self._go_on()
-        return answer
 
     def _go_on(self) -> None:
         if self._is_with_writer or not self._waiting:
@@ -79,27 +86,27 @@ class Rounds:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        waiting, self._waiting = self._waiting, []
-        sent = [append for append in waiting if append.submit()]
-        if not sent:
-            return
+        sent, self._waiting = self._waiting, []
         self._is_with_writer = True
-        loop, left = asyncio.get_running_loop(), len(sent)
+        loop = asyncio.get_running_loop()
+        results = [append.submit() for append in sent]
 
-        def count(_: Future[Appended]) -> None:
-            nonlocal left
-            left -= 1
-            if not left:
-                with suppress(RuntimeError):  # the loop has ended
-                    loop.call_soon_threadsafe(self._end_round, sent)
+        def end(_: Future[Appended]) -> None:
+            with suppress(RuntimeError):  # the loop has ended
+                loop.call_soon_threadsafe(self._end_round, sent, results)
 
-        for append in sent:
-            assert append.result is not None
-            append.result.add_done_callback(count)
+        # The writer answers in the order in which it was asked; what it never got has its answer.
+        last = next((result for result in reversed(results) if not result.done()), results[-1])
+        last.add_done_callback(end)
 
-    def _end_round(self, sent: list[_Append]) -> None:
-        for append in sent:
-            append.settle()
+    def _end_round(self, sent: list[_Append], results: list[Future[Appended]]) -> None:
+        for append, result in zip(sent, results, strict=True):
+            try:
+                append.told(result.exception() or result.result())
+            except Exception as error:  # noqa: BLE001  the others of the round have to be told too
+                asyncio.get_running_loop().call_exception_handler(
+                    {"message": "an append could not be answered", "exception": error}
+                )
         self._is_with_writer = False
         self._expected = len(sent) + len(self._waiting)
         self._go_on()

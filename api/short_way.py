@@ -9,6 +9,7 @@ The long way gives every answer that is out of the ordinary, errors above all, a
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -104,37 +105,34 @@ class ShortWayHttp(GuardedHttp):
     def _begin(self, small: SmallAppend) -> None:
         # More than one request came: who does not wait for answers can wait for the parser.
         is_alone = len(self._came) == small.size
-        appended = small.begin(self._service_app.state.service, self._came[small.head_size :]) if is_alone else None
-        if appended is None:
-            self._go_the_long_way()
-        else:
+        service: Service = self._service_app.state.service
+        if is_alone and small.begin(service, self._came[small.head_size :], partial(self._end, small)):
             self._stop_holding()
             self._is_with_writer = True
-            appended.add_done_callback(lambda outcome: self._end(small, outcome))
+        else:
+            self._go_the_long_way()
 
-    def _end(self, small: SmallAppend, outcome: asyncio.Future[Appended]) -> None:
+    def _end(self, small: SmallAppend, outcome: Appended | BaseException) -> None:
         try:
             self._answer_or_refuse(small, outcome)
         except BaseException:
             self.transport.abort()  # nobody else would end a connection that waits for nothing
             raise
 
-    def _answer_or_refuse(self, small: SmallAppend, outcome: asyncio.Future[Appended]) -> None:
+    def _answer_or_refuse(self, small: SmallAppend, outcome: Appended | BaseException) -> None:
         service: Service = self._service_app.state.service
-        error = outcome.exception()
-        is_refused = isinstance(error, PatchLogError) and not isinstance(error, StorageError)
+        is_refused = isinstance(outcome, PatchLogError) and not isinstance(outcome, StorageError)
         if is_refused and not self.transport.is_closing():
             self._go_the_long_way()
             return
         exchange, came = self._taken()
-        if error is None:
-            appended = outcome.result()
+        if isinstance(outcome, Appended):
             service.metrics.received_bytes.inc(small.size - small.head_size)
-            service.count_append(small.log, appended)
-            self._answer(exchange, *answer_of(small.log, appended))
+            service.count_append(small.log, outcome)
+            self._answer(exchange, *answer_of(small.log, outcome))
         else:
             # It may be in the log in spite of this, and a patch without an id would be appended once more.
-            response = answer_to(error, small.log)
+            response = answer_to(outcome, small.log)
             self._answer(exchange, response.status_code, response.raw_headers, bytes(response.body))
         exchange.tell(service.metrics, ROUTE)
         if len(came) > small.size and not self.transport.is_closing():
@@ -148,7 +146,7 @@ class ShortWayHttp(GuardedHttp):
         fields = [*self.server_state.default_headers, *headers, exchange.id_header]
         if self._closes_then:
             fields.append((b"connection", b"close"))
-        self.transport.write(
+        self.transport.write_whole(
             b"".join([_STATUS_LINES[status], *(b"%b: %b\r\n" % field for field in fields), b"\r\n", body])
         )
         if self._closes_then:

@@ -6,14 +6,15 @@ A body is checked in the event loop and handed to the writer of the log; no thre
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from api.conditions import precondition_in, tag
+from api.rounds import Told
 from api.service import Service
 from patchlog.formats import JELLY_PATCH, RDF_PATCH
 from patchlog.log.contract import PatchFormat
@@ -24,6 +25,9 @@ __all__ = ["MOST_BYTES", "ROUTE", "SmallAppend", "answer_of", "small_append_in"]
 
 MOST_BYTES: Final = 16 << 10
 """The event loop is held up by a body for about a millisecond at most."""
+
+_MOST_HEAD_BYTES: Final = 4 << 10
+_END_OF_HEAD: Final = b"\r\n\r\n"
 
 ROUTE: Final = "/logs/{log}/patches"
 """By which requests are counted."""
@@ -66,21 +70,22 @@ class SmallAppend:
     authorization: str
     request_id: bytes
 
-    def begin(self, service: Service, body: bytes) -> asyncio.Future[Appended] | None:
-        """Append; None where the long way has to say why not: nothing was written then."""
+    def begin(self, service: Service, body: bytes, told: Told) -> bool:
+        """Append, and tell what came of it; False where the long way has to say why not: nothing was written then."""
         if not service.access.allows_at_once(self.authorization, "append", self.log):
-            return None
+            return False
         try:
             expected_heads = self._expected_heads
             upload = service.log(self.log).stage_at_once(self.format)
             if upload is None or len(expected_heads) != 1:
-                return None
+                return False
             upload.write(body)
             upload.finish()
         except Exception:  # noqa: BLE001  the long way meets it again, and has words for it
-            return None
+            return False
         # Not within: what may have been handed to the writer is not sent the long way too.
-        return service.rounds.append(upload, expected_heads[0])
+        service.rounds.submit(upload, expected_heads[0], told)
+        return True
 
     @property
     def _expected_heads(self) -> Sequence[ExpectedHead]:
@@ -90,7 +95,14 @@ class SmallAppend:
 
 def small_append_in(data: bytes) -> SmallAppend | None:
     """What begins with the head of an ordinary append, with or without its body."""
-    found = _HEAD.match(data)
+    end = data.find(_END_OF_HEAD, 0, _MOST_HEAD_BYTES)
+    return None if end < 0 else _small_append_with(data[: end + len(_END_OF_HEAD)])
+
+
+@lru_cache(maxsize=256)
+def _small_append_with(head: bytes) -> SmallAppend | None:
+    """What a head says. A client sends the same one again and again."""
+    found = _HEAD.fullmatch(head)
     if found is None:
         return None
     fields: dict[bytes, bytes] = {}
@@ -111,8 +123,8 @@ def small_append_in(data: bytes) -> SmallAppend | None:
         log=found[2].decode(),
         path=found[1].decode(),
         format=format,
-        head_size=found.end(),
-        size=found.end() + int(length),
+        head_size=len(head),
+        size=len(head) + int(length),
         if_match=None if if_match is None else if_match.decode(),
         authorization=fields.get(b"authorization", b"").decode(),
         request_id=fields.get(b"x-request-id", b""),

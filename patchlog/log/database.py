@@ -17,7 +17,7 @@ from patchlog.errors import MissingExtra, UsageError
 from patchlog.log.database_errors import storage_errors_translated
 from patchlog.log.driver import execute
 
-__all__ = ["Database"]
+__all__ = ["Database", "WritingConnection"]
 
 BUSY_SECONDS: Final = 30
 
@@ -64,6 +64,10 @@ class Database:
         with storage_errors_translated(), self._writing.begin() as connection:
             yield connection
 
+    def writing_often(self) -> WritingConnection:
+        """For one thread that writes again and again."""
+        return WritingConnection(self._writing, is_kept=self.is_sqlite)
+
     @property
     def server(self) -> str:
         """SQLite or PostgreSQL, and its version. Asks the database."""
@@ -88,6 +92,40 @@ class Database:
         """Close all connections."""
         self._reading.dispose()
         self._writing.dispose()
+
+
+class WritingConnection:
+    """Transactions that write, one after the other.
+
+    The connection to SQLite is kept between them: to take one from the pool and give it back takes as long as the rest
+    of a small append. One to PostgreSQL may have been lost meanwhile, which the pool finds out.
+    """
+
+    def __init__(self, engine: Engine, *, is_kept: bool) -> None:
+        self._engine = engine
+        self._is_kept = is_kept
+        self._connection: Connection | None = None
+
+    @contextmanager
+    def transaction(self) -> Iterator[Connection]:
+        """A transaction. It is durable when the block was left without an error."""
+        with storage_errors_translated():
+            connection = self._connection or self._engine.connect()
+            self._connection = connection
+            try:
+                with connection.begin():
+                    yield connection
+            except BaseException:
+                self.close()
+                raise
+            if not self._is_kept:
+                self.close()
+
+    def close(self) -> None:
+        """Give the connection back."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
 
 
 def _sqlite_engine(url: URL, begin: str) -> Engine:

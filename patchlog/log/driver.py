@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any, Final, TypeAlias
 
 from sqlalchemy import Connection, Select, Table, Update
@@ -37,25 +38,33 @@ def execute(connection: Connection, text: str, values: Values = ()) -> Rows:
 
 def insert_rows(connection: Connection, table: Table, rows: Sequence[tuple[object, ...]]) -> None:
     """Write whole rows, whose values are what the driver takes."""
-    columns = len(table.columns)
-    names = ", ".join(column.name for column in table.columns)
-    insert = f"INSERT INTO {table.name} ({names}) VALUES "  # noqa: S608
-    row_marks = f"({marks(connection, columns)})"
+    mark = _mark(connection)
     if connection.dialect.name != "sqlite":
-        _execute_many(connection, insert + row_marks, rows)
+        _execute_many(connection, _insert(table, 1, mark), rows)
         return
     # At each statement Python's lock is let go and has to be got again, which is dear where others want it too.
     start = 0
     for size in _ROWS_AT_ONCE:
         while len(rows) - start >= size:
             values = [value for row in rows[start : start + size] for value in row]
-            execute(connection, insert + ", ".join([row_marks] * size), values)
+            execute(connection, _insert(table, size, mark), values)
             start += size
 
 
 def marks(connection: Connection, count: int) -> str:
     """Where so many values go in a statement of the driver's."""
-    return ", ".join(["?" if connection.dialect.paramstyle == "qmark" else "%s"] * count)
+    return ", ".join([_mark(connection)] * count)
+
+
+def _mark(connection: Connection) -> str:
+    return "?" if connection.dialect.paramstyle == "qmark" else "%s"
+
+
+@cache
+def _insert(table: Table, rows: int, mark: str) -> str:
+    names = table.columns.keys()
+    row = f"({', '.join([mark] * len(names))})"
+    return f"INSERT INTO {table.name} ({', '.join(names)}) VALUES {', '.join([row] * rows)}"  # noqa: S608
 
 
 class DriverStatement:

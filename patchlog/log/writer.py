@@ -49,7 +49,8 @@ class Writer:
     """Does jobs, in the order in which they come."""
 
     def __init__(self, database: Database, wakeups: Wakeups) -> None:
-        self._database = database
+        self._connection = database.writing_often()
+        self._is_sqlite = database.is_sqlite
         self._wakeups = wakeups
         self._jobs: SimpleQueue[Job[Any] | None] = SimpleQueue()
         self._closing = Lock()
@@ -81,6 +82,7 @@ class Writer:
         while (first := self._jobs.get()) is not None:
             jobs = self._with_those_that_wait(first)
             self._do_together(jobs)
+        self._connection.close()
 
     def _with_those_that_wait(self, first: Job[Any]) -> list[Job[Any]]:
         jobs = [first]
@@ -99,12 +101,12 @@ class Writer:
 
     def _do_together(self, jobs: Sequence[Job[Any]]) -> None:
         try:
-            with self._database.writing() as connection:
+            with self._connection.transaction() as connection:
                 batch = Batch(connection)
                 _ask_ahead(batch, jobs)
                 answers = [_outcome_of(job, batch) for job in jobs]
                 batch.flush()
-                if batch.changed and not self._database.is_sqlite:
+                if batch.changed and not self._is_sqlite:
                     for name in batch.changed:
                         connection.execute(select(func.pg_notify(CHANNEL, name)))
         except BaseException as error:  # noqa: BLE001  whoever waits has to hear of it, whatever it is

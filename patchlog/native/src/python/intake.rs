@@ -1,6 +1,7 @@
 //! Patches on their way into a log.
 
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyList};
 
 use crate::encode::body::{BodySink, Piece};
@@ -10,6 +11,8 @@ use crate::python::{Data, Guarded, OrRaise, patch_options_from, reading_from};
 
 /// Of input that is taken without letting other threads run: about a tenth of a millisecond.
 const SMALL_BYTES: usize = 16 << 10;
+
+static INGESTED_PATCH: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
 struct IntakeState {
     source: Box<dyn Source<BodySink> + Send>,
@@ -73,9 +76,9 @@ impl PatchIntake {
             source: format.open(reading),
             sink: BodySink::new(options),
             taken_bytes: 0,
-            ended_class: py
-                .import("patchlog.codec.ingest")?
-                .getattr("IngestedPatch")?
+            ended_class: INGESTED_PATCH
+                .import(py, "patchlog.codec.ingest", "IngestedPatch")?
+                .clone()
                 .unbind(),
         })))
     }

@@ -16,6 +16,7 @@ def test_known_patches_are_looked_up_and_not_searched_for(tmp_path, patches, ids
     @event.listens_for(store.database._writing, "begin")
     def hear(connection):
         connection.connection.dbapi_connection.set_trace_callback(asked.append)
+
     many = [patches.operations(f"s{i}", id=f"aaaaaaaa-0000-4000-8000-{i:012}") for i in range(ids)]
 
     store.log("people").append(patches.stream(*many))

@@ -83,13 +83,6 @@ class _JoinedWrites:
         elif len(self._waiting) == 1:
             self._loop.call_soon(self._send)
 
-    def write_whole(self, data: bytes) -> None:
-        """Send an answer of which there is no more to come."""
-        if self._waiting:
-            self.write(data)
-        else:
-            self._transport.write(data)
-
     def close(self) -> None:
         """Send what waits, and close."""
         self._send()
@@ -112,7 +105,6 @@ class GuardedHttp(HttpToolsProtocol):
     """A connection."""
 
     config: GuardedConfig
-    transport: Any  # as this class makes it
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)

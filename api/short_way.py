@@ -146,7 +146,7 @@ class ShortWayHttp(GuardedHttp):
         fields = [*self.server_state.default_headers, *headers, exchange.id_header]
         if self._closes_then:
             fields.append((b"connection", b"close"))
-        self.transport.write_whole(
+        self.transport.write(
             b"".join([_STATUS_LINES[status], *(b"%b: %b\r\n" % field for field in fields), b"\r\n", body])
         )
         if self._closes_then:

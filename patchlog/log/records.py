@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import Enum
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 from patchlog.codec.ingest import stored_options
@@ -60,7 +61,13 @@ def _checked(name: str, what: str) -> str:
 
 def time_of(milliseconds: int) -> str:
     """The time that so many milliseconds after 1970 are."""
-    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    seconds, rest = divmod(milliseconds, 1000)
+    return f"{_time_of_second(seconds)}.{rest:03}Z"
+
+
+@lru_cache(maxsize=64)
+def _time_of_second(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat().removesuffix("+00:00")
 
 
 def ms_of(time: str) -> int:

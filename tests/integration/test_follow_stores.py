@@ -5,6 +5,7 @@ import re
 import shutil
 import socket
 import subprocess
+import tempfile
 import time
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -123,16 +124,21 @@ def fuseki(tmp_path_factory):
 
 
 def _fuseki_jar():
+    """Fetched whole, and then put in its place: another worker may be looking for it."""
     name = "-".join(FUSEKI.split(":")[1:]) + ".jar"
     jar = CACHE / name
     if not jar.exists():
         missing = [program for program in ("java", "mvn") if shutil.which(program) is None]
-        fetched = missing or subprocess.run(
-            ["mvn", "-B", "-q", "dependency:copy", f"-Dartifact={FUSEKI}", f"-DoutputDirectory={CACHE}"],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        CACHE.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=CACHE) as folder:
+            fetched = missing or subprocess.run(
+                ["mvn", "-B", "-q", "dependency:copy", f"-Dartifact={FUSEKI}", f"-DoutputDirectory={folder}"],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            if (fetched_jar := Path(folder) / name).exists():
+                fetched_jar.replace(jar)
         if not jar.exists():
             reason = f"no Fuseki here: {missing or fetched.stdout}"
             (pytest.fail if os.environ.get("CI") else pytest.skip)(reason)

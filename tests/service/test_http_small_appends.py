@@ -289,6 +289,8 @@ def test_body_that_is_large_once_it_is_decoded_holds_nobody_up(sqlite_log, patch
         append(if_match=f'"{patches.A}"')
         of_log = "SELECT count(*) FROM stage JOIN log ON log.key = stage.log WHERE log.name = ?"
         [stages] = database.execute(of_log, [sqlite_log.name]).fetchone()
+        # Of other tests too: what they cut off is taken away in a moment.
+        wait_until(lambda: database.execute("SELECT count(*) FROM stage").fetchone() == (0,))
 
     assert [answer.status_code for answer in answers] == [201, 412]
     assert stages == 0

@@ -266,8 +266,8 @@ def test_id_of_a_request_is_taken_alike(connection, request_of, headers):
 
 
 def test_body_that_is_large_once_it_is_decoded_holds_nobody_up(sqlite_log, patches):
-    """Of a prefix of eight thousand bytes, sixteen kilobytes make ten megabytes."""
-    rows = "".join("A p:1 p:2 p:3 .\n" for _ in range(400))
+    """Of a prefix of eight thousand bytes, sixteen kilobytes make three megabytes of names that are to be stored."""
+    rows = "".join(f"A p:{number} p:p p:o .\n" for number in range(400))
     body = f'TX .\nPA "p" <urn:{"a" * 8000}> .\n{rows}TC .\n'.encode()
     path = sqlite_log.service.database.removeprefix("sqlite:///")
     sqlite_log.append(patches.one("a", id=patches.A))

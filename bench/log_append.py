@@ -1,8 +1,8 @@
 """How many durable appends a second, beside a loop of bare commits: patches of ten operations, about 1.7 KB as text.
 
-Profiled with 32 clients: nine tenths of the time that Python's lock is held is the event loop's, a quarter of it to
-send answers, each of which wakes a client on the same two cores; a seventh is the log line and the metrics, an eighth
-the codec. No other place has more than a twentieth.
+Profiled with 32 clients: nine tenths of the time that Python's lock is held is the event loop's. Of all, a fifth is to
+check a body and to stage it, an eighth to set up its upload, a tenth to send answers, a twelfth the log line and the
+metrics, a fourteenth to hand appends to the writer, as much the writer's own. No other place has more than a twentieth.
 
 Tried, and not kept: rounds of a half or a third of the clients, so that some send while others are written (as many
 appends for a sixth more CPU: the writer and the event loop take the lock from each other), other intervals of that

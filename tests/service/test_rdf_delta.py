@@ -408,11 +408,14 @@ def test_upgrade_to_another_protocol_is_passed_over_and_the_body_read(delta):
 
 def test_small_append_that_is_large_once_it_is_decoded_is_taken(delta):
     name, _ = delta.create()
-    rows = "".join("A p:1 p:2 p:3 .\n" for _ in range(400))
+    first = new_id()
+    assert delta.append(name, patch(first)).json()["version"] == 1
+    rows = "".join(f"A p:{number} p:p p:o .\n" for number in range(400))
+    large = f'TX .\nPA "p" <urn:{"a" * 8000}> .\n{rows}TC .\n'
 
-    answer = delta.append(name, patch(new_id(), rows=f'TX .\nPA "p" <urn:{"a" * 8000}> .\n{rows}TC .\n'))
+    answer = delta.append(name, patch(new_id(), first, rows=large))
 
-    assert (answer.status_code, answer.json()["version"]) == (200, 1)
+    assert (answer.status_code, answer.json()["version"]) == (200, 2)
 
 
 def test_append_is_upgraded_no_more_than_a_call(delta):

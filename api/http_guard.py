@@ -74,6 +74,7 @@ class _JoinedWrites:
         self._transport = transport
         self._loop = loop
         self._waiting: list[bytes] = []
+        self.is_closing = transport.is_closing
 
     def write(self, data: bytes) -> None:
         """Send some bytes, soon."""
@@ -89,9 +90,10 @@ class _JoinedWrites:
         self._transport.close()
 
     def _send(self) -> None:
-        if self._waiting and not self._transport.is_closing():
-            self._transport.write(b"".join(self._waiting))
-        self._waiting.clear()
+        waiting = self._waiting
+        if waiting and not self.is_closing():
+            self._transport.write(b"".join(waiting) if len(waiting) > 1 else waiting[0])
+        waiting.clear()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
@@ -155,8 +157,10 @@ class GuardedHttp(HttpToolsProtocol):
     @property
     def is_between_requests(self) -> bool:
         """Whether all that came is answered, and another request is welcome."""
+        cycle: RequestResponseCycle | None = self.cycle  # as uvicorn has it, though it says otherwise
         return (
-            not (self._is_in_body or self._head or self._ignores_rest or self._is_answering)
+            not (self._is_in_body or self._head or self._ignores_rest)
+            and (cycle is None or cycle.response_complete)
             and len(self.connections) < self._settings.max_connections
         )
 

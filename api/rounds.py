@@ -9,55 +9,41 @@ moment: the next one waits for as many, for 0.4 milliseconds each and ten at mos
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from concurrent.futures import Future
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from patchlog.log.contract import Upload
-from patchlog.log.records import Appended, ExpectedHead
+from patchlog.log.contract import PreparedAppend, Told
+from patchlog.log.records import Appended
 
-__all__ = ["Rounds", "Told"]
+__all__ = ["Ended", "Rounds"]
 
-Told: TypeAlias = Callable[[Appended | BaseException], None]
+Ended: TypeAlias = Callable[[Appended | BaseException], None]
 """Gets what came of an append, in the event loop."""
+
+_Waiting: TypeAlias = tuple[PreparedAppend, Ended]
 
 _WAIT_SECONDS_EACH: Final = 0.0004
 """In which a client has read its answer, and its next request has been read here, the others being before it."""
 _MOST_WAIT_SECONDS: Final = 0.01
 
 
-@dataclass(slots=True)
-class _Append:
-    upload: Upload
-    expected_head: ExpectedHead
-    told: Told
-
-    def submit(self) -> Future[Appended]:
-        """Hand it to the writer."""
-        try:
-            return self.upload.submit(self.expected_head)
-        except Exception as error:  # noqa: BLE001  whoever waits has to hear of it, whatever it is
-            refused: Future[Appended] = Future()
-            refused.set_exception(error)
-            return refused
-
-
 class Rounds:
     """The appends of one event loop."""
 
-    def __init__(self) -> None:
-        self._waiting: list[_Append] = []
+    def __init__(self, submit: Callable[[Sequence[PreparedAppend], Told], None]) -> None:
+        """`submit` hands appends to the writer."""
+        self._hand_over = submit
+        self._waiting: list[_Waiting] = []
         self._is_with_writer = False
         self._expected = 1
         self._timer: asyncio.TimerHandle | None = None
 
-    async def append(self, upload: Upload, expected_head: ExpectedHead) -> Appended:
-        """Append an upload that has ended, in the next round, and return when it is durable."""
+    async def append(self, prepared: PreparedAppend) -> Appended:
+        """Append in the next round, and return when it is durable."""
         answer: asyncio.Future[Appended] = asyncio.get_running_loop().create_future()
 
-        def told(outcome: Appended | BaseException) -> None:
+        def ended(outcome: Appended | BaseException) -> None:
             if answer.done():
                 return  # the client has gone
             if isinstance(outcome, BaseException):
@@ -65,12 +51,12 @@ class Rounds:
             else:
                 answer.set_result(outcome)
 
-        self.submit(upload, expected_head, told)
+        self.submit(prepared, ended)
         return await answer
 
-    def submit(self, upload: Upload, expected_head: ExpectedHead, told: Told) -> None:
+    def submit(self, prepared: PreparedAppend, ended: Ended) -> None:
         """As `append`, but tell what came of it: that takes no task, and no future."""
-        self._waiting.append(_Append(upload, expected_head, told))
+        self._waiting.append((prepared, ended))
         self._go_on()
 
     def _go_on(self) -> None:
@@ -89,20 +75,20 @@ class Rounds:
         sent, self._waiting = self._waiting, []
         self._is_with_writer = True
         loop = asyncio.get_running_loop()
-        results = [append.submit() for append in sent]
 
-        def end(_: Future[Appended]) -> None:
+        def told(outcomes: Sequence[Appended | BaseException]) -> None:
             with suppress(RuntimeError):  # the loop has ended
-                loop.call_soon_threadsafe(self._end_round, sent, results)
+                loop.call_soon_threadsafe(self._end_round, sent, outcomes)
 
-        # The writer answers in the order in which it was asked; what it never got has its answer.
-        last = next((result for result in reversed(results) if not result.done()), results[-1])
-        last.add_done_callback(end)
+        try:
+            self._hand_over([prepared for prepared, _ in sent], told)
+        except Exception as error:  # noqa: BLE001  whoever waits has to hear of it, whatever it is
+            told([error] * len(sent))
 
-    def _end_round(self, sent: list[_Append], results: list[Future[Appended]]) -> None:
-        for append, result in zip(sent, results, strict=True):
+    def _end_round(self, sent: Sequence[_Waiting], outcomes: Sequence[Appended | BaseException]) -> None:
+        for (_, ended), outcome in zip(sent, outcomes, strict=True):
             try:
-                append.told(result.exception() or result.result())
+                ended(outcome)
             except Exception as error:  # noqa: BLE001  the others of the round have to be told too
                 asyncio.get_running_loop().call_exception_handler(
                     {"message": "an append could not be answered", "exception": error}

@@ -16,7 +16,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from api.app import create_app
-from api.http_guard import GuardedConfig
+from api.http_guard import GuardedConfig, GuardedHttp
 from api.service import Service
 from api.settings import Settings
 from api.short_way import ShortWayHttp
@@ -54,7 +54,7 @@ class _Server(uvicorn.Server):
 
     async def _open_rdf_delta_port(self) -> None:
         def protocol() -> asyncio.Protocol:
-            kind: Any = self.config.http_protocol_class
+            kind: Any = GuardedHttp  # there are no short ways below this API
             made: asyncio.Protocol = kind(
                 config=self.config, server_state=self.server_state, app_state=self.lifespan.state
             )

@@ -42,7 +42,7 @@ class Service:
         self._workers = ThreadPoolExecutor(_LONG_AT_ONCE, "patchlog-work")
         self._builders = ThreadPoolExecutor(_SNAPSHOTS_AT_ONCE, "patchlog-snapshot")
         self.access: Final = Access(_database_with_keys(settings, store), self.run)
-        self.rounds: Final = Rounds()
+        self.rounds: Final = Rounds(store.submit)
         self.tails: Final = Tails(store, self.run, settings.poll_seconds)
         self.is_stopping = False
 

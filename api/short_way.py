@@ -13,6 +13,7 @@ from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
 
+from api.alarm import Alarm
 from api.errors import answer_to
 from api.http_guard import GuardedHttp
 from api.service import Service
@@ -35,16 +36,23 @@ class ShortWayHttp(GuardedHttp):
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self._service_app: Final[Any] = self.config.app
+        self._service: Service
         self._small: SmallAppend | None = None
         self._exchange: Exchange | None = None
         """Of the small append."""
         self._is_with_writer = False
         self._came = b""
         """Of the small append, and of what follows it."""
-        self._timer: asyncio.TimerHandle | None = None
+        self._alarm = Alarm(self.loop)
+        """Of a body that does not come, and of a client that does not come again."""
         self._begun: float | None = None
         """When what now goes the long way has come."""
         self._closes_then = False
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+        """A client has connected."""
+        super().connection_made(transport)
+        self._service = self._service_app.state.service
 
     def data_received(self, data: bytes) -> None:
         """Take bytes of the client."""
@@ -56,21 +64,22 @@ class ShortWayHttp(GuardedHttp):
                 return
             self.stop_timers()
             self._small = small
-            self._exchange = Exchange("POST", small.path, self.client, (small.request_id,))
+            self._exchange = Exchange("POST", small.path, self.client, small.request_ids)
         self._came += data
         if self._is_with_writer:
             self.flow.pause_reading()
         elif len(self._came) >= small.size:
             self._begin(small)
-        elif self._timer is None:
-            self._timer = self.loop.call_later(_HELD_SECONDS, self._go_the_long_way)
+        elif len(self._came) == len(data):  # nothing came before
+            self._alarm.set(_HELD_SECONDS, self._go_the_long_way)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The client is gone. What is with the writer is told of when it is done, and what is not whole now."""
         if self._exchange is not None and not self._is_with_writer:
             exchange = self._taken()[0]
             exchange.begin_answer(HTTPStatus.BAD_REQUEST)
-            exchange.tell(self._service_app.state.service.metrics, ROUTE)
+            exchange.tell(self._service.metrics, ROUTE)
+        self._alarm.close()
         super().connection_lost(exc)
 
     def shutdown(self) -> None:
@@ -89,7 +98,7 @@ class ShortWayHttp(GuardedHttp):
             self._begun = None
 
     def _small_append_in(self, data: bytes) -> SmallAppend | None:
-        if not self.is_between_requests or self._service_app.is_traced or self._is_of_rdf_delta:
+        if not self.is_between_requests or self._service_app.is_traced:
             return None
         if self._closes_then or self.flow.write_paused:
             return None
@@ -98,16 +107,11 @@ class ShortWayHttp(GuardedHttp):
             return None
         return small if small.size - small.head_size <= self._settings.max_body_bytes else None
 
-    @property
-    def _is_of_rdf_delta(self) -> bool:
-        return self.server is not None and self.server[1] == self._service_app.state.rdf_delta_port
-
     def _begin(self, small: SmallAppend) -> None:
         # More than one request came: who does not wait for answers can wait for the parser.
         is_alone = len(self._came) == small.size
-        service: Service = self._service_app.state.service
-        if is_alone and small.begin(service, self._came[small.head_size :], partial(self._end, small)):
-            self._stop_holding()
+        if is_alone and small.begin(self._service, self._came[small.head_size :], partial(self._end, small)):
+            self._alarm.unset()
             self._is_with_writer = True
         else:
             self._go_the_long_way()
@@ -120,21 +124,21 @@ class ShortWayHttp(GuardedHttp):
             raise
 
     def _answer_or_refuse(self, small: SmallAppend, outcome: Appended | BaseException) -> None:
-        service: Service = self._service_app.state.service
+        metrics = self._service.metrics
         is_refused = isinstance(outcome, PatchLogError) and not isinstance(outcome, StorageError)
         if is_refused and not self.transport.is_closing():
             self._go_the_long_way()
             return
         exchange, came = self._taken()
         if isinstance(outcome, Appended):
-            service.metrics.received_bytes.inc(small.size - small.head_size)
-            service.count_append(small.log, outcome)
+            metrics.received_bytes.inc(small.size - small.head_size)
+            metrics.count(outcome)
             self._answer(exchange, *answer_of(small.log, outcome))
         else:
             # It may be in the log in spite of this, and a patch without an id would be appended once more.
             response = answer_to(outcome, small.log)
             self._answer(exchange, response.status_code, response.raw_headers, bytes(response.body))
-        exchange.tell(service.metrics, ROUTE)
+        exchange.tell(metrics, ROUTE)
         if len(came) > small.size and not self.transport.is_closing():
             self.data_received(came[small.size :])
 
@@ -149,9 +153,12 @@ class ShortWayHttp(GuardedHttp):
         self.transport.write(
             b"".join([_STATUS_LINES[status], *(b"%b: %b\r\n" % field for field in fields), b"\r\n", body])
         )
+        self.server_state.total_requests += 1
         if self._closes_then:
             self.transport.close()
-        self.on_response_complete()
+        else:
+            self.flow.resume_reading()
+            self._alarm.set(self.timeout_keep_alive, self.timeout_keep_alive_handler)
 
     def _go_the_long_way(self) -> None:
         """Have the guard see all that came, from the beginning."""
@@ -164,7 +171,7 @@ class ShortWayHttp(GuardedHttp):
 
     def _taken(self) -> tuple[Exchange, bytes]:
         """What is known of the small append, of which the connection then knows nothing any more."""
-        self._stop_holding()
+        self._alarm.unset()
         exchange, came = self._exchange, self._came
         assert exchange is not None
         self._small = self._exchange = None
@@ -172,7 +179,6 @@ class ShortWayHttp(GuardedHttp):
         self._came = b""
         return exchange, came
 
-    def _stop_holding(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+    def _unset_keepalive_if_required(self) -> None:
+        self._alarm.unset()
+        super()._unset_keepalive_if_required()

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Final
 
 from api.conditions import precondition_in, tag
-from api.rounds import Told
+from api.rounds import Ended
 from api.service import Service
 from patchlog.formats import JELLY_PATCH, RDF_PATCH
 from patchlog.log.contract import PatchFormat
@@ -68,23 +68,23 @@ class SmallAppend:
     """In bytes, of head and body."""
     if_match: str | None
     authorization: str
-    request_id: bytes
+    request_ids: Sequence[bytes]
+    """Those that the client gave it, of which there is one at most."""
 
-    def begin(self, service: Service, body: bytes, told: Told) -> bool:
+    def begin(self, service: Service, body: bytes, ended: Ended) -> bool:
         """Append, and tell what came of it; False where the long way has to say why not: nothing was written then."""
         if not service.access.allows_at_once(self.authorization, "append", self.log):
             return False
         try:
             expected_heads = self._expected_heads
-            upload = service.log(self.log).stage_at_once(self.format)
-            if upload is None or len(expected_heads) != 1:
+            prepared = service.log(self.log).prepare(body, self.format)
+            if prepared is None or len(expected_heads) != 1:
                 return False
-            upload.write(body)
-            upload.finish()
         except Exception:  # noqa: BLE001  the long way meets it again, and has words for it
             return False
         # Not within: what may have been handed to the writer is not sent the long way too.
-        service.rounds.submit(upload, expected_heads[0], told)
+        prepared.expected_head = expected_heads[0]
+        service.rounds.submit(prepared, ended)
         return True
 
     @property
@@ -127,7 +127,7 @@ def _small_append_with(head: bytes) -> SmallAppend | None:
         size=len(head) + int(length),
         if_match=None if if_match is None else if_match.decode(),
         authorization=fields.get(b"authorization", b"").decode(),
-        request_id=fields.get(b"x-request-id", b""),
+        request_ids=[fields[b"x-request-id"]] if b"x-request-id" in fields else (),
     )
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -24,7 +24,7 @@ from typing import Final, Protocol, TypeVar
 
 from api.outgoing import Piece, cut
 from patchlog.errors import LogNotFound, PositionGone, StorageError
-from patchlog.log.contract import LogStore, PatchLog
+from patchlog.log.contract import LogStore, PatchLog, PreparedAppend, Told
 from patchlog.log.records import Head, LoggedPatch
 from patchlog.log.wakeups import Wakeups
 
@@ -56,6 +56,9 @@ class LocalLogStore(LogStore, Protocol):
 
     def listen(self) -> None:
         """Hear of appends by other processes from now on."""
+
+    def submit(self, appends: Sequence[PreparedAppend], told: Told) -> None:
+        """Append what was prepared for its logs, and tell what came of each, in any thread."""
 
     def head_versions(self, names: Collection[str]) -> Mapping[str, int]:
         """The version of the head of each of these logs that is there."""

@@ -82,7 +82,7 @@ class Exchange:
         self._client = client
         self._answered: float | None = None
         self._status = 0
-        given = next(filter(_GIVEN_ID.fullmatch, given_ids), None)
+        given = next(filter(_GIVEN_ID.fullmatch, given_ids), None) if given_ids else None
         self._id = given or b"%b%016x" % (_PROCESS, next(_NUMBERS))
 
     @property

@@ -25,6 +25,7 @@ __all__ = [
     "RdfEncoder",
     "RdfPatchReader",
     "RdfPatchWriter",
+    "WholeIntake",
     "hashes_are_distinct",
     "hashes_by_part",
 ]
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
         RdfEncoder,
         RdfPatchReader,
         RdfPatchWriter,
+        WholeIntake,
         hashes_are_distinct,
         hashes_by_part,
     )
@@ -80,5 +82,6 @@ else:
     RdfEncoder = _chosen.RdfEncoder
     RdfPatchReader = _chosen.RdfPatchReader
     RdfPatchWriter = _chosen.RdfPatchWriter
+    WholeIntake = _chosen.WholeIntake
     hashes_are_distinct = _chosen.hashes_are_distinct
     hashes_by_part = _chosen.hashes_by_part

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import uuid
+from collections.abc import Sequence
 from typing import Any, Final
 
 from fastapi import Request, Response
@@ -27,8 +28,9 @@ from api.routes.system import metrics
 from api.section import Section
 from api.service import Service
 from api.small_appends import MOST_BYTES
+from patchlog.codec.ingest import IngestedPatch
 from patchlog.errors import HeadMismatch, LogNotFound, PositionGone
-from patchlog.log.contract import PatchFormat, PatchLog, StagingPatchLog, TooMuchAtOnce, Upload
+from patchlog.log.contract import PatchFormat, PatchLog, StagingPatchLog, Upload
 from patchlog.log.records import ANY_HEAD, Appended, ExpectedHead, LogDescription, LoggedPatch
 
 __all__ = ["ROUTES"]
@@ -136,34 +138,29 @@ async def _taken_at_once(service: Service, request: Request, name: str, format: 
     length = request.headers.get("content-length", "")
     if not length.isdigit() or int(length) > MOST_BYTES or coding_of_body(request) is not None:
         return None
-    upload = service.log(name).stage_at_once(format)
-    if upload is None:
-        return None
     chunks, _ = await anext(batches_of(request, service.settings))
     body = b"".join(chunks)
     service.metrics.received_bytes.inc(len(body))
-    try:
-        upload.write(body)
-        expected = _expected_head(upload)
-    except TooMuchAtOnce:
+    prepared = service.log(name).prepare(body, format)
+    if prepared is None:
         return await asyncio.wrap_future(service.submit_append(lambda: _append_whole(service.log(name), format, body)))
-    return await service.rounds.append(upload, expected)
+    prepared.expected_head = _expected_head(prepared.patches)
+    return await service.rounds.append(prepared)
 
 
 def _append_whole(log: StagingPatchLog, format: PatchFormat, body: bytes) -> Appended:
     with log.stage(format) as upload:
         upload.write(body)
-        return upload.append(_expected_head(upload))
+        return upload.append(_expected_head(upload.finish()))
 
 
 def _place(log: StagingPatchLog, upload: Upload) -> Appended:
     del log
-    return upload.append(_expected_head(upload))
+    return upload.append(_expected_head(upload.finish()))
 
 
-def _expected_head(upload: Upload) -> ExpectedHead:
+def _expected_head(patches: Sequence[IngestedPatch]) -> ExpectedHead:
     """A patch says its id, and which patch it follows; without `prev` it is the first. Raises Refusal."""
-    patches = upload.finish()
     if not patches or any(patch.id is None for patch in patches):
         raise Refusal(BAD_REQUEST, "the patch has no id: begin it with H id <uuid:…> .")
     return None if patches[0].prev is None else ANY_HEAD

@@ -9,7 +9,7 @@ Nothing here runs: these are the signatures that mypy holds both implementations
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, Protocol, TypeAlias
 
 from patchlog.codec.ingest import IngestedPatch
@@ -33,6 +33,7 @@ __all__ = [
     "SinkFormat",
     "SourceFormat",
     "StatementDecoderFace",
+    "WholeIntakeFace",
 ]
 
 SourceFormat: TypeAlias = Literal["jelly", "jelly-patch", "nquads", "rdf-patch"]
@@ -160,6 +161,16 @@ class PatchIntakeFace(Protocol):
 
     def finish(self) -> Iterable[bytes | IngestedPatch]:
         """Say that the input has ended, and hand over the rest. Exhaust it."""
+
+
+class WholeIntakeFace(Protocol):
+    """A `PatchIntake` for inputs that are there whole: `WholeIntake(source, options, *, limits=Limits())`.
+
+    An error is that of one input; the next one is taken as if it had not been.
+    """
+
+    def take(self, data: bytes, /) -> Sequence[bytes | IngestedPatch]:
+        """Take one input, and hand over what `PatchIntake` does of it. May be called from several threads at once."""
 
 
 class ConverterFace(Protocol):

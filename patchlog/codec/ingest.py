@@ -32,7 +32,7 @@ from patchlog.model import (
 )
 from patchlog.transactions import TransactionOrder
 
-__all__ = ["IngestedPatch", "PatchIngest", "header_frame", "stored_options"]
+__all__ = ["HeaderFrames", "IngestedPatch", "PatchIngest", "header_frame", "header_frames", "stored_options"]
 
 ID: Final = "id"
 PREV: Final = "prev"
@@ -61,15 +61,32 @@ def stored_options(*, rdf_star: bool = True, generalized_statements: bool = True
     return replace(CANONICAL_PATCH, rdf_star=rdf_star, generalized_statements=generalized_statements)
 
 
+class HeaderFrames:
+    """The frames that stored patches with some options begin with."""
+
+    def __init__(self, options: PatchOptions) -> None:
+        # All ids are equally long, so all frames are alike around them.
+        self._before_first, self._after_first = _header_frame_parts(options, has_prev=False)
+        self._before, self._between, self._after = _header_frame_parts(options, has_prev=True)
+
+    def frame(self, patch_id: PatchId, prev: PatchId | None) -> bytes:
+        """The frame of the patch with this id, behind that one."""
+        if prev is None:
+            return b"".join((self._before_first, patch_id.encode(), self._after_first))
+        return b"".join((self._before, patch_id.encode(), self._between, prev.encode(), self._after))
+
+
 def header_frame(patch_id: PatchId, prev: PatchId | None, options: PatchOptions) -> bytes:
     """The frame that a stored patch begins with."""
-    # All ids are equally long, so all frames are alike around them.
-    before, *rest = _header_frame_parts(options, has_prev=prev is not None)
-    ids = (patch_id,) if prev is None else (patch_id, prev)
-    return before + b"".join(part for id, after in zip(ids, rest, strict=True) for part in (id.encode(), after))
+    return header_frames(options).frame(patch_id, prev)
 
 
 @lru_cache(maxsize=16)
+def header_frames(options: PatchOptions) -> HeaderFrames:
+    """The frames that stored patches with these options begin with."""
+    return HeaderFrames(options)
+
+
 def _header_frame_parts(options: PatchOptions, *, has_prev: bool) -> tuple[bytes, ...]:
     """What stands in a header frame before, between and after the ids."""
     frames = FrameWriter(rows_per_frame=0)

@@ -66,7 +66,7 @@ class LockedLog:
     name: str
     options: LogOptions
     head: Head
-    known: dict[PatchId, KnownPatch] = field(default_factory=dict)
+    known: dict[PatchId, KnownPatch | PatchRecord] = field(default_factory=dict)
     asked: set[PatchId] = field(default_factory=set)
     operations: int = 0
     bytes: int = 0
@@ -130,7 +130,7 @@ class Batch:
         )
         return execute(connection, text, (log.key, *ids))
 
-    def known(self, log: LockedLog, ids: Sequence[PatchId]) -> Mapping[PatchId, KnownPatch]:
+    def known(self, log: LockedLog, ids: Sequence[PatchId]) -> Mapping[PatchId, KnownPatch | PatchRecord]:
         """Those of the ids that the log has."""
         if not log.asked.issuperset(ids):
             self.ask(log, ids)
@@ -149,9 +149,7 @@ class Batch:
         for patch, record in zip(patches, records, strict=True):
             body = self._add_chunks(log, patch, record.version, first_header, stage)
             self._patches.append(patch_row(log.key, record, self.now_ms, body))
-            log.known[record.id] = KnownPatch(
-                record.version, record.prev, record.body_hash, record.bytes, record.operations
-            )
+            log.known[record.id] = record
             log.operations += record.operations
             log.bytes += record.bytes
             log.head = head_after(record)

@@ -10,12 +10,10 @@ tests/contract holds all back ends to this.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future
 from typing import Literal, Protocol, Self, TypeAlias
 
 from patchlog.codec.ingest import IngestedPatch
 from patchlog.codec.patch_ids import PatchId
-from patchlog.errors import LimitExceeded
 from patchlog.log.records import (
     ANY_HEAD,
     Appended,
@@ -36,15 +34,19 @@ __all__ = [
     "LogStore",
     "PatchFormat",
     "PatchLog",
+    "PreparedAppend",
     "SnapshotFormat",
     "Snapshots",
     "StagingPatchLog",
-    "TooMuchAtOnce",
+    "Told",
     "Upload",
 ]
 
 PatchFormat: TypeAlias = Literal["jelly-patch", "rdf-patch"]
 SnapshotFormat: TypeAlias = Literal["jelly", "nquads"]
+
+Told: TypeAlias = Callable[[Sequence[Appended | BaseException]], None]
+"""Gets what came of some appends, in their order."""
 
 
 class PatchLog(Protocol):
@@ -188,18 +190,23 @@ class Upload(Protocol):
         After a StorageError it may be called again: what was appended in spite of the error is not appended twice.
         """
 
-    def submit(self, expected_head: ExpectedHead = ANY_HEAD) -> Future[Appended]:
-        """Append without waiting for it, once. The future has what `append` returns or raises.
-
-        Raises at once what is not well formed. Does wait where the upload was too large for memory.
-        """
-
     def discard(self) -> None:
         """Leave nothing of it."""
 
     def __enter__(self) -> Self: ...
 
     def __exit__(self, *_: object) -> None: ...
+
+
+class PreparedAppend(Protocol):
+    """Patches that came whole and are well formed: all that is left is to give them their place in the log."""
+
+    expected_head: ExpectedHead
+    """May be set until it is submitted."""
+
+    @property
+    def patches(self) -> Sequence[IngestedPatch]:
+        """What is known of the patches."""
 
 
 class StagingPatchLog(PatchLog, Protocol):
@@ -214,15 +221,11 @@ class StagingPatchLog(PatchLog, Protocol):
     def verify(self, *, meanwhile: Callable[[], object] | None = None) -> Verification:
         """As `PatchLog.verify`; `meanwhile` is called at each patch, and what it raises ends it."""
 
-    def stage_at_once(self, format: PatchFormat = "jelly-patch") -> Upload | None:
-        """Begin an upload as `stage` does, but None where that would mean to wait: ask `stage` then.
+    def prepare(self, data: bytes, format: PatchFormat = "jelly-patch") -> PreparedAppend | None:
+        """Check an upload that came whole, without waiting for anything; None where that cannot be: ask `stage` then.
 
-        Its `write` raises TooMuchAtOnce where the patches have grown so much that they have to wait in the database.
+        Raises as `append` for what is not well formed. The store of the log appends it: `submit`.
         """
-
-
-class TooMuchAtOnce(LimitExceeded):
-    """An upload that is not to wait has to: nothing of it is kept, and `stage` takes it."""
 
 
 class LogStore(Protocol):

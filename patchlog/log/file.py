@@ -19,7 +19,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Final, NamedTuple, NoReturn
 
-from patchlog.codec.ingest import header_frame, stored_options
+from patchlog.codec.ingest import header_frame, header_frames, stored_options
 from patchlog.codec.options import Limits, PatchOptions, StreamType
 from patchlog.codec.patch_ids import URN, PatchId, parse_patch_id
 from patchlog.engine import Converter, PatchDecoder, PatchIntake
@@ -44,7 +44,6 @@ from patchlog.log.records import (
 from patchlog.log.scanning import UNWRITTEN, CutOff, ScannedPatch, scanned
 from patchlog.log.staging import StagedPatch, Staging
 from patchlog.log.succession import (
-    KnownPatch,
     answer_again,
     answer_for,
     check_expected_head,
@@ -145,7 +144,7 @@ class FilePatchLog:
             options = index.options
         intake = PatchIntake(format, options, limits=self._limits)
         with closing(FileSpool()) as spool:
-            staging = Staging(options, spool)
+            staging = Staging(header_frames(options), spool)
             for chunk in chunks:
                 for piece in intake.feed(chunk):
                     staging.add(piece)
@@ -316,9 +315,9 @@ class FilePatchLog:
             self._state = _State.of(os.fstat(file))
             return answer_for(records)
 
-    def _known_patch(self, index: FileIndex, state: _State, version: int) -> KnownPatch:
+    def _known_patch(self, index: FileIndex, state: _State, version: int) -> PatchRecord:
         [record] = [logged.record for logged in self._read(index, state, version - 1, version)]
-        return KnownPatch(version, record.prev, record.body_hash, record.bytes, record.operations)
+        return record
 
     def _check_growable(self, index: FileIndex, file: int) -> None:
         if self._is_compressed():

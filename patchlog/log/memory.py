@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from concurrent.futures import Future
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from threading import RLock
-from typing import Final
+from typing import Any, Final
 
-from patchlog.codec.ingest import header_frame
+from patchlog.codec.ingest import IngestedPatch, header_frame
 from patchlog.codec.options import Limits
 from patchlog.codec.patch_ids import PatchId, parse_patch_id
-from patchlog.errors import LogAlreadyExists, LogNotFound, PositionGone
+from patchlog.errors import LogAlreadyExists, LogNotFound, PatchLogError, PositionGone
 from patchlog.log.consumers import check_truncation, default_truncation
-from patchlog.log.contract import PatchFormat, Upload
+from patchlog.log.contract import PatchFormat, PreparedAppend, Told, Upload
 from patchlog.log.memory_consumers import MemoryConsumers
 from patchlog.log.pieces import in_pieces
 from patchlog.log.records import (
@@ -37,7 +37,6 @@ from patchlog.log.snapshots.memory_index import KnownSnapshots, MemorySnapshotIn
 from patchlog.log.snapshots.store import LocalSnapshots
 from patchlog.log.staging import StagedPatch, Staging
 from patchlog.log.succession import (
-    KnownPatch,
     LoggedContent,
     answer_again,
     answer_for,
@@ -47,7 +46,7 @@ from patchlog.log.succession import (
     next_records,
     verify_chain,
 )
-from patchlog.log.upload import DEFAULT_LIMITS, LocalUpload, append_all
+from patchlog.log.upload import DEFAULT_LIMITS, LocalUpload, WholeUploads, append_all
 from patchlog.log.wakeups import Wakeups
 
 __all__ = ["MemoryLogStore", "MemoryPatchLog"]
@@ -94,6 +93,11 @@ class MemoryLogStore:
     def log(self, name: str) -> MemoryPatchLog:
         """The log of that name, whether it is there or not."""
         return MemoryPatchLog(self, check_log_name(name))
+
+    def submit(self, appends: Sequence[PreparedAppend], told: Told) -> None:
+        """Append what was prepared for logs of this store, and tell it at once."""
+        prepared: Any = appends
+        told([append.outcome() for append in prepared])
 
     def list(self, *, after: str = "", limit: int | None = None) -> list[LogDescription]:
         """Describe the logs, in the order of their names."""
@@ -165,11 +169,14 @@ class MemoryPatchLog:
         """Begin an upload."""
         with self._store.lock:
             options = self._store.found(self._name).options
-        return LocalUpload(format, options.patch_options, self._placed, limits=self._store.limits)
+        return LocalUpload(format, options.patch_options, partial(self._place, options), limits=self._store.limits)
 
-    def stage_at_once(self, format: PatchFormat = "jelly-patch") -> LocalUpload:
-        """Begin an upload. Nothing here waits."""
-        return self.stage(format)
+    def prepare(self, data: bytes, format: PatchFormat = "jelly-patch") -> MemoryAppend | None:
+        """Check an upload that came whole."""
+        with self._store.lock:
+            options = self._store.found(self._name).options
+        staging = WholeUploads(options.patch_options, self._store.limits).stage(data, format)
+        return None if staging is None else MemoryAppend(staging, partial(self._place, options))
 
     def append(
         self,
@@ -262,16 +269,13 @@ class MemoryPatchLog:
                 return head
             self._store.wakeups.wait(self._name, ticket, left)
 
-    def _placed(self, staging: Staging, expected_head: ExpectedHead) -> Future[Appended]:
-        answer: Future[Appended] = Future()
-        answer.set_result(self._place(staging, expected_head))
-        return answer
-
-    def _place(self, staging: Staging, expected_head: ExpectedHead) -> Appended:
+    def _place(self, options: LogOptions, staging: Staging, expected_head: ExpectedHead) -> Appended:
         with self._store.lock:
             log = self._store.found(self._name)
+            if log.options != options:
+                raise LogNotFound(f"the log {self._name!r} was replaced by another one during an upload to it")
             known = {
-                patch.id: _known(log.records[log.versions[patch.id] - 1])
+                patch.id: log.records[log.versions[patch.id] - 1]
                 for patch in staging.patches
                 if patch.id in log.versions
             }
@@ -287,12 +291,29 @@ class MemoryPatchLog:
         return answer_for(records)
 
 
+@dataclass(slots=True)
+class MemoryAppend:
+    """A `PreparedAppend`."""
+
+    staging: Staging
+    place: Callable[[Staging, ExpectedHead], Appended]
+    expected_head: ExpectedHead = ANY_HEAD
+
+    @property
+    def patches(self) -> Sequence[IngestedPatch]:
+        """What is known of the patches."""
+        return [patch.ingested for patch in self.staging.patches]
+
+    def outcome(self) -> Appended | BaseException:
+        """Append, and return what came of it."""
+        try:
+            return self.place(self.staging, self.expected_head)
+        except PatchLogError as error:
+            return error
+
+
 def _stored(patch: StagedPatch, first_header: bytes) -> list[bytes]:
     return patch.chunks if patch.content_hash else [first_header, *patch.chunks]
-
-
-def _known(record: PatchRecord) -> KnownPatch:
-    return KnownPatch(record.version, record.prev, record.body_hash, record.bytes, record.operations)
 
 
 def _now() -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from concurrent.futures import Future
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from threading import Lock
-from typing import Final
+from typing import Any, Final
 
 from sqlalchemy import bindparam, delete, select
 from sqlalchemy.dialects import postgresql, sqlite
@@ -19,7 +19,7 @@ from patchlog.codec.patch_ids import PatchId, parse_patch_id
 from patchlog.errors import LogAlreadyExists, LogNotFound, PositionGone, StorageError
 from patchlog.log.batch import Batch
 from patchlog.log.chunks import logged_patches, stored_patches
-from patchlog.log.contract import PatchFormat
+from patchlog.log.contract import PatchFormat, PreparedAppend, Told
 from patchlog.log.database import Database
 from patchlog.log.driver import DriverStatement
 from patchlog.log.listener import Listener
@@ -47,7 +47,7 @@ from patchlog.log.sql_append import StagedAppend
 from patchlog.log.sql_consumers import SqlConsumers
 from patchlog.log.sql_spool import SqlSpool, sweep_stages
 from patchlog.log.sql_truncate import truncate_some
-from patchlog.log.staging import NoSpool, Spool, Staging
+from patchlog.log.staging import Staging
 from patchlog.log.succession import (
     LoggedContent,
     head_after,
@@ -55,7 +55,7 @@ from patchlog.log.succession import (
     verify_chain,
 )
 from patchlog.log.tables import LOG, PATCH
-from patchlog.log.upload import DEFAULT_LIMITS, LocalUpload, append_all
+from patchlog.log.upload import DEFAULT_LIMITS, LocalUpload, WholeUploads, append_all
 from patchlog.log.wakeups import Wakeups
 from patchlog.log.writer import Job, Writer
 
@@ -68,6 +68,14 @@ _MOST_NAMES: Final = 1000
 _MOST_LOGS: Final = 1 << 31
 _POLL_SECONDS: Final = 1.0
 """How long another process can change a log without being heard of: SQLite tells nobody, and a listener may be down."""
+
+
+@dataclass(frozen=True, slots=True)
+class _KnownLog:
+    """What was asked about a log before. Who appends compares the options under the lock."""
+
+    options: LogOptions
+    whole_uploads: WholeUploads
 
 
 class SqlLogStore:
@@ -88,7 +96,7 @@ class SqlLogStore:
         self.files: Final = files_for(self.database, snapshots)
         self.wakeups: Final = Wakeups()
         self.writer: Final = Writer(self.database, self.wakeups)
-        self._options: dict[str, LogOptions] = {}
+        self._known: dict[str, _KnownLog] = {}
         self._listening = Lock()
         self._listener: Listener | None = None
         self.writer.do(Job(sweep_stages))
@@ -124,7 +132,12 @@ class SqlLogStore:
 
     def log(self, name: str) -> SqlPatchLog:
         """The log of that name, whether it is there or not."""
-        return SqlPatchLog(self, check_log_name(name))
+        return SqlPatchLog(self, name if name in self._known else check_log_name(name))
+
+    def submit(self, appends: Sequence[PreparedAppend], told: Told) -> None:
+        """Append what was prepared for logs of this store, and tell it in the thread that writes."""
+        writes: Any = appends
+        self.writer.submit(writes, told)
 
     def list(self, *, after: str = "", limit: int | None = None) -> list[LogDescription]:
         """Describe the logs, in the order of their names."""
@@ -181,18 +194,20 @@ class SqlLogStore:
         return rows[0]
 
     def options(self, name: str) -> LogOptions:
-        """The options of a log, as they were when they were asked for; who appends compares them under the lock."""
-        if name not in self._options:
-            self._options[name] = options_of(self.row(name))
-        return self._options[name]
+        """The options of a log, as they were when they were asked for."""
+        known = self._known.get(name)
+        if known is None:
+            options = options_of(self.row(name))
+            known = self._known[name] = _KnownLog(options, WholeUploads(options.patch_options, self.limits))
+        return known.options
 
-    def known_options(self, name: str) -> LogOptions | None:
-        """The options of a log that were asked for before."""
-        return self._options.get(name)
+    def known(self, name: str) -> _KnownLog | None:
+        """What is known of a log without asking the database."""
+        return self._known.get(name)
 
     def forget(self, name: str) -> None:
         """Ask for the options of a log anew next time."""
-        self._options.pop(name, None)
+        self._known.pop(name, None)
 
 
 def _opened(url: str) -> Database:
@@ -227,22 +242,25 @@ class SqlPatchLog:
 
     def stage(self, format: PatchFormat = "jelly-patch") -> LocalUpload:
         """Begin an upload."""
+        options = self._store.options(self._name)
         spool = SqlSpool(self._store.database, self._store.writer, self._name)
-        return self._upload(format, self._store.options(self._name), spool, spool)
 
-    def stage_at_once(self, format: PatchFormat = "jelly-patch") -> LocalUpload | None:
-        """Begin an upload, unless that would mean to wait for the database."""
-        options = self._store.known_options(self._name)
-        return None if options is None else self._upload(format, options, None, NoSpool())
+        def place(staging: Staging, expected_head: ExpectedHead) -> Appended:
+            append = StagedAppend(self._name, options, staging, self._forget_options, spool, expected_head)
+            return append.append(self._store.writer, self.head)
 
-    def _upload(self, format: PatchFormat, options: LogOptions, stage: SqlSpool | None, spool: Spool) -> LocalUpload:
-        return LocalUpload(
-            format,
-            options.patch_options,
-            lambda staging, expected_head: self._place(staging, stage, options, expected_head),
-            spool=spool,
-            limits=self._store.limits,
-        )
+        return LocalUpload(format, options.patch_options, place, spool=spool, limits=self._store.limits)
+
+    def prepare(self, data: bytes, format: PatchFormat = "jelly-patch") -> StagedAppend | None:
+        """Check an upload that came whole, unless that would mean to wait for the database."""
+        known = self._store.known(self._name)
+        if known is None:
+            return None
+        staging = known.whole_uploads.stage(data, format)
+        return None if staging is None else StagedAppend(self._name, known.options, staging, self._forget_options)
+
+    def _forget_options(self) -> None:
+        self._store.forget(self._name)
 
     def append(
         self,
@@ -329,14 +347,6 @@ class SqlPatchLog:
             if head.version >= version or left <= 0:
                 return head
             self._store.wakeups.wait(self._name, ticket, min(left, _POLL_SECONDS))
-
-    def _place(
-        self, staging: Staging, spool: SqlSpool | None, options: LogOptions, expected_head: ExpectedHead
-    ) -> Future[Appended]:
-        append = StagedAppend(
-            self._name, options, staging, spool, expected_head, lambda: self._store.forget(self._name)
-        )
-        return append.submit(self._store.writer, self.head)
 
     def _read(self, log: int, versions: range) -> Iterator[LoggedPatch]:
         missing = versions.start

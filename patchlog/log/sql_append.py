@@ -6,14 +6,14 @@ lock, which takes no time; what is in a spool is hashed before, for the head as 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import Future
+from collections.abc import Callable, Sequence
 from typing import Final
 
+from patchlog.codec.ingest import IngestedPatch
 from patchlog.codec.patch_ids import PatchId
 from patchlog.errors import LogNotFound, UsageError
 from patchlog.log.batch import Batch, LockedLog
-from patchlog.log.records import Appended, ExpectedHead, Head, LogOptions
+from patchlog.log.records import ANY_HEAD, Appended, ExpectedHead, Head, LogOptions
 from patchlog.log.sql_spool import SqlSpool
 from patchlog.log.staging import Staging
 from patchlog.log.succession import answer_again, check_expected_head, each_next_record
@@ -25,38 +25,50 @@ _TRIES_WITHOUT_LOCK: Final = 3
 
 
 class StagedAppend:
-    """The append of one upload to one log, whose options were those when it began."""
+    """The append of one upload to one log, whose options were those when it began. A `Write`."""
 
     def __init__(
         self,
         log: str,
         options: LogOptions,
         staging: Staging,
-        spool: SqlSpool | None,
-        expected_head: ExpectedHead,
         forget_options: Callable[[], None],
+        spool: SqlSpool | None = None,
+        expected_head: ExpectedHead = ANY_HEAD,
     ) -> None:
-        self._log = log
+        self.log = log
+        self.ids = [patch.id for patch in staging.patches if patch.may_be_there]
+        self.expected_head = expected_head
         self._options = options
         self._staging = staging
-        self._spool = spool
-        self._expected_head = expected_head
         self._forget_options = forget_options
-        self._ids = [patch.id for patch in staging.patches if patch.may_be_there]
-        self._size = sum(patch.size for patch in staging.patches if not patch.spooled)
+        self._spool = spool
         self._hashes: dict[PatchId | None, bytes] = {}
 
-    def submit(self, writer: Writer, head: Callable[[], Head]) -> Future[Appended]:
-        """Append; the answer is there when that is durable. Waits only where the upload is in a spool."""
+    @property
+    def patches(self) -> Sequence[IngestedPatch]:
+        """What is known of the patches."""
+        return [patch.ingested for patch in self._staging.patches]
+
+    @property
+    def size(self) -> int:
+        """The bytes that are to be written yet."""
+        return self._staging.held_bytes
+
+    def append(self, writer: Writer, head: Callable[[], Head]) -> Appended:
+        """Append, and return when that is durable."""
         if self._staging.is_spooled:
             for _ in range(_TRIES_WITHOUT_LOCK):
                 prev = head().id
                 self._hashes[prev] = self._staging.first_content_hash(prev)
-                if appended := writer.do(Job(self._append_unless_moved, self._log, self._ids, self._size)):
-                    answer: Future[Appended] = Future()
-                    answer.set_result(appended)
-                    return answer
-        return writer.submit(Job(self._append, self._log, self._ids, self._size))
+                if appended := writer.do(Job(self._append_unless_moved, self.log, self.ids, self.size)):
+                    return appended
+        return writer.do(self)
+
+    def run(self, batch: Batch) -> Appended:
+        """Append, whatever that takes under the lock."""
+        log = self._locked(batch)
+        return self._answer_or_check(log, batch) or self._write(log, batch)
 
     def _append_unless_moved(self, batch: Batch) -> Appended | None:
         """Append; None where the head is one for which there is no hash yet."""
@@ -66,27 +78,23 @@ class StagedAppend:
             return None
         return answer or self._write(log, batch)
 
-    def _append(self, batch: Batch) -> Appended:
-        log = self._locked(batch)
-        return self._answer_or_check(log, batch) or self._write(log, batch)
-
     def _locked(self, batch: Batch) -> LockedLog:
         """The log, if it is still the one that the upload is for."""
         try:
-            log = batch.log(self._log)
+            log = batch.log(self.log)
         except LogNotFound:
             self._forget_options()
             raise
         if log.options != self._options:
             self._forget_options()
-            raise LogNotFound(f"the log {self._log!r} was replaced by another one during an upload to it")
+            raise LogNotFound(f"the log {self.log!r} was replaced by another one during an upload to it")
         return log
 
     def _answer_or_check(self, log: LockedLog, batch: Batch) -> Appended | None:
         """The answer to a retry; else all that may be refused is refused here."""
-        if answer := answer_again(self._staging.patches, batch.known(log, self._ids)):
+        if answer := answer_again(self._staging.patches, batch.known(log, self.ids)):
             return answer
-        check_expected_head(self._staging.patches, self._expected_head, log.head)
+        check_expected_head(self._staging.patches, self.expected_head, log.head)
         return None
 
     def _write(self, log: LockedLog, batch: Batch) -> Appended:

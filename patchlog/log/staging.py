@@ -12,15 +12,13 @@ import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
-from patchlog.codec.ingest import IngestedPatch, header_frame
-from patchlog.codec.options import PatchOptions
+from patchlog.codec.ingest import HeaderFrames, IngestedPatch
 from patchlog.codec.patch_ids import PatchId
 from patchlog.errors import HeadMismatch, LimitExceeded, UnexpectedRow
-from patchlog.log.contract import TooMuchAtOnce
 
-__all__ = ["CHUNK_BYTES", "MAX_PATCHES", "NoSpool", "Spool", "SpooledChunk", "StagedPatch", "Staging"]
+__all__ = ["CHUNK_BYTES", "MAX_PATCHES", "Spool", "SpooledChunk", "StagedPatch", "Staging"]
 
 CHUNK_BYTES: Final = (1 << 20) + 8
 """A frame of one MiB, and its length."""
@@ -51,24 +49,6 @@ class Spool(Protocol):
         """Forget them all."""
 
 
-class NoSpool:
-    """For an upload that is not to wait for any place."""
-
-    def put(self, chunks: Sequence[SpooledChunk], /) -> None:
-        """Raise TooMuchAtOnce."""
-        raise TooMuchAtOnce(
-            f"{len(chunks)} chunks of patches are more than an upload at once takes: begin it with stage()"
-        )
-
-    def chunks(self, ordinal: int, /) -> Iterator[bytes]:
-        """Yield nothing: nothing was put here."""
-        del ordinal
-        return iter(())
-
-    def discard(self) -> None:
-        """Forget nothing."""
-
-
 @dataclass(slots=True)
 class StagedPatch:
     """A patch of an upload. Its chunks are in memory, or `spooled` says how many are in the spool."""
@@ -89,16 +69,20 @@ class StagedPatch:
 class Staging:
     """The patches of one upload."""
 
-    def __init__(self, options: PatchOptions, spool: Spool | None, memory_bytes: int = CHUNK_BYTES) -> None:
+    def __init__(self, headers: HeaderFrames, spool: Spool | None, memory_bytes: int = CHUNK_BYTES) -> None:
         self.patches: list[StagedPatch] = []
-        self._options = options
+        self._headers = headers
         self._spool = spool
         self._memory_bytes = memory_bytes
-        self._held_bytes = 0
+        self.held_bytes = 0
+        """In memory."""
         self._in_memory: list[StagedPatch] = []
         self._ids: set[PatchId] = set()
         self._first_header: tuple[PatchId | None, bytes] | None = None
-        self._begin_body()
+        self._chunks: list[bytes] = []
+        self._spooled = 0
+        self._body_hash: Any = None  # one of hashlib's, from the first frames on
+        self._body_bytes = 0
 
     @property
     def is_spooled(self) -> bool:
@@ -110,18 +94,24 @@ class Staging:
         if isinstance(piece, IngestedPatch):
             self._end_patch(piece)
             return
-        self._body_hash.update(piece)
-        self._body_bytes += len(piece)
-        self._held_bytes += len(piece)
-        # Only a frame that holds a single row can be larger than a chunk.
-        self._chunks += (piece[start : start + CHUNK_BYTES] for start in range(0, len(piece), CHUNK_BYTES))
-        if self._spool is not None and self._held_bytes > self._memory_bytes:
+        size = len(piece)
+        if self._body_hash is None:
+            self._body_hash = sha256(piece)
+        else:
+            self._body_hash.update(piece)
+        self._body_bytes += size
+        self.held_bytes += size
+        if size <= CHUNK_BYTES:
+            self._chunks.append(piece)
+        else:  # a frame that holds a single row
+            self._chunks += (piece[start : start + CHUNK_BYTES] for start in range(0, size, CHUNK_BYTES))
+        if self._spool is not None and self.held_bytes > self._memory_bytes:
             self._put(self._spool)
 
     def first_header(self, prev: PatchId | None) -> bytes:
         """The header frame of the first patch, if this is the one before it."""
         if self._first_header is None or self._first_header[0] != prev:
-            self._first_header = (prev, header_frame(self.patches[0].id, prev, self._options))
+            self._first_header = (prev, self._headers.frame(self.patches[0].id, prev))
         return self._first_header[1]
 
     def first_content_hash(self, prev: PatchId | None) -> bytes:
@@ -139,9 +129,9 @@ class Staging:
             self._spool.discard()
 
     def _begin_body(self) -> None:
-        self._chunks: list[bytes] = []
+        self._chunks = []
         self._spooled = 0
-        self._body_hash = sha256()
+        self._body_hash = None
         self._body_bytes = 0
 
     def _put(self, spool: Spool) -> None:
@@ -161,7 +151,7 @@ class Staging:
         self._in_memory.clear()
         self._spooled += len(self._chunks)
         self._chunks = []
-        self._held_bytes = 0
+        self.held_bytes = 0
 
     def _end_patch(self, ingested: IngestedPatch) -> None:
         if self._spooled and self._spool is not None:
@@ -170,7 +160,7 @@ class Staging:
             ordinal=len(self.patches),
             id=self._new_id(ingested),
             ingested=ingested,
-            body_hash=self._body_hash.digest(),
+            body_hash=(self._body_hash or sha256()).digest(),
             size=self._body_bytes,
             chunks=self._chunks,
             spooled=self._spooled,
@@ -195,7 +185,7 @@ class Staging:
     def _seal(self, patch: StagedPatch, prev: PatchId) -> None:
         if patch.ingested.prev not in (None, prev):
             raise HeadMismatch(patch.ingested.prev, prev)
-        header = header_frame(patch.id, prev, self._options)
+        header = self._headers.frame(patch.id, prev)
         patch.content_hash = self._content_hash(header, patch)
         patch.size += len(header)
         if patch.spooled and self._spool is not None:
@@ -203,7 +193,7 @@ class Staging:
             patch.spooled += 1
         else:
             patch.chunks[0] = header + patch.chunks[0]
-            self._held_bytes += len(header)
+            self.held_bytes += len(header)
 
     def _content_hash(self, header: bytes, patch: StagedPatch) -> bytes:
         content_hash = sha256(header)

@@ -42,7 +42,7 @@ class KnownPatch:
     operations: int
 
 
-def answer_again(patches: Sequence[StagedPatch], known: Mapping[PatchId, KnownPatch]) -> Appended | None:
+def answer_again(patches: Sequence[StagedPatch], known: Mapping[PatchId, KnownPatch | PatchRecord]) -> Appended | None:
     """The answer to a retry; None where all patches are new. Raises PatchAlreadyExists."""
     if not known:
         return None

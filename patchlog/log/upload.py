@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Future
 from typing import Final, Self
 
-from patchlog.codec.ingest import IngestedPatch
+from patchlog.codec.ingest import IngestedPatch, header_frames
 from patchlog.codec.options import Limits, PatchOptions
-from patchlog.engine import PatchIntake
+from patchlog.engine import PatchIntake, WholeIntake
 from patchlog.errors import StorageError, UsageError
 from patchlog.log.contract import PatchFormat, Upload
 from patchlog.log.records import ANY_HEAD, Appended, ExpectedHead
-from patchlog.log.staging import Spool, Staging
+from patchlog.log.staging import CHUNK_BYTES, Spool, Staging
 
-__all__ = ["DEFAULT_LIMITS", "LocalUpload", "append_all"]
+__all__ = ["DEFAULT_LIMITS", "LocalUpload", "WholeUploads", "append_all"]
 
 DEFAULT_LIMITS: Final = Limits(max_frame_bytes=16 << 20, max_rows_per_frame=1 << 18, max_decoded_frame_bytes=64 << 20)
 """A frame is decoded as a whole, so this is what bounds the memory of an upload."""
+
+
+_NO_PATCH: Final = "there is no patch in the input"
 
 
 class LocalUpload:
@@ -27,13 +29,13 @@ class LocalUpload:
         self,
         format: PatchFormat,
         options: PatchOptions,
-        place: Callable[[Staging, ExpectedHead], Future[Appended]],
+        place: Callable[[Staging, ExpectedHead], Appended],
         *,
         spool: Spool | None = None,
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         self._intake: PatchIntake | None = PatchIntake(format, options, limits=limits)
-        self._staging = Staging(options, spool)
+        self._staging = Staging(header_frames(options), spool)
         self._place = place
         self._is_over = False
 
@@ -53,8 +55,10 @@ class LocalUpload:
 
     def append(self, expected_head: ExpectedHead = ANY_HEAD) -> Appended:
         """Say that the input has ended and append its patches."""
+        if not self.finish():
+            raise UsageError(_NO_PATCH)
         try:
-            appended = self.submit(expected_head).result()
+            appended = self._place(self._staging, expected_head)
         except StorageError:
             self._staging.may_be_there()
             raise
@@ -62,12 +66,6 @@ class LocalUpload:
             self._staging.discard()  # the log has them already
         self._is_over = True
         return appended
-
-    def submit(self, expected_head: ExpectedHead = ANY_HEAD) -> Future[Appended]:
-        """Append without waiting for it, once."""
-        if not self.finish():
-            raise UsageError("there is no patch in the input")
-        return self._place(self._staging, expected_head)
 
     def discard(self) -> None:
         """Leave nothing of it."""
@@ -83,6 +81,28 @@ class LocalUpload:
     def _stage(self, pieces: Iterable[bytes | IngestedPatch]) -> None:
         for piece in pieces:
             self._staging.add(piece)
+
+
+class WholeUploads:
+    """Takes uploads to one log that came whole, one after the other."""
+
+    def __init__(self, options: PatchOptions, limits: Limits) -> None:
+        self._options = options
+        self._headers = header_frames(options)
+        self._limits = limits
+        self._intakes: dict[PatchFormat, WholeIntake] = {}
+
+    def stage(self, data: bytes, format: PatchFormat) -> Staging | None:
+        """Check and stage one; None where it has grown so much that it cannot wait in memory."""
+        intake = self._intakes.get(format)
+        if intake is None:
+            intake = self._intakes[format] = WholeIntake(format, self._options, limits=self._limits)
+        staging = Staging(self._headers, None)
+        for piece in intake.take(data):
+            staging.add(piece)
+        if not staging.patches:
+            raise UsageError(_NO_PATCH)
+        return staging if staging.held_bytes <= CHUNK_BYTES else None
 
 
 def append_all(upload: Upload, chunks: Iterable[bytes], expected_head: ExpectedHead) -> Appended:

@@ -1,4 +1,4 @@
-"""The one thread that writes: takes all jobs that wait, does them in one transaction, and answers when it is durable.
+"""The one thread that writes: takes all that waits, writes it in one transaction, and tells when it is durable.
 
 So many appends share one wait for the disk (group commit). The more there are, the more share it.
 """
@@ -7,135 +7,182 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import islice
+from logging import getLogger
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from sqlalchemy import func, select
 
 from patchlog.codec.patch_ids import PatchId
 from patchlog.errors import PatchLogError, StorageError
 from patchlog.log.batch import Batch
+from patchlog.log.contract import Told
 from patchlog.log.database import Database
 from patchlog.log.wakeups import Wakeups
 
-__all__ = ["CHANNEL", "Job", "Writer"]
+__all__ = ["CHANNEL", "Job", "Write", "Writer"]
+
+_logger: Final = getLogger(__name__)
 
 CHANNEL: Final = "patchlog"
 """On which PostgreSQL tells other processes the names of logs that have changed."""
 
-_MOST_JOBS: Final = 512
+_MOST_WRITES: Final = 512
 _MOST_BYTES: Final = 8 << 20
 
 _Result = TypeVar("_Result")
+_Written_co = TypeVar("_Written_co", covariant=True)
+
+
+class Write(Protocol[_Written_co]):
+    """Something to be written."""
+
+    @property
+    def log(self) -> str | None:
+        """The log that it is going to ask the batch for."""
+
+    @property
+    def ids(self) -> Sequence[PatchId]:
+        """The ids that it is going to ask the batch for."""
+
+    @property
+    def size(self) -> int:
+        """About how many bytes it writes."""
+
+    def run(self, batch: Batch, /) -> _Written_co:
+        """Do it. It may raise a LogError as long as it has written nothing."""
 
 
 @dataclass(slots=True)
 class Job(Generic[_Result]):
-    """A write. It may raise a LogError as long as it has written nothing.
-
-    `log` and `ids` are what it is going to ask the batch for.
-    """
+    """A write that is a function."""
 
     run: Callable[[Batch], _Result]
     log: str | None = None
     ids: Sequence[PatchId] = ()
     size: int = 0
-    result: Future[_Result] = field(default_factory=Future)
+
+
+@dataclass(slots=True)
+class _Submission:
+    """Writes that are told of together."""
+
+    writes: Sequence[Write[Any]]
+    told: Told
 
 
 class Writer:
-    """Does jobs, in the order in which they come."""
+    """Writes, in the order in which it is asked to."""
 
     def __init__(self, database: Database, wakeups: Wakeups) -> None:
         self._connection = database.writing_often()
         self._is_sqlite = database.is_sqlite
         self._wakeups = wakeups
-        self._jobs: SimpleQueue[Job[Any] | None] = SimpleQueue()
+        self._waiting: SimpleQueue[_Submission | None] = SimpleQueue()
         self._closing = Lock()
         self._is_closed = False
         self._thread = Thread(target=self._work, name="patchlog-writer", daemon=True)
         self._thread.start()
 
-    def do(self, job: Job[_Result]) -> _Result:
-        """Do a job, and return when what it wrote is durable. Raises what the job raises, and StorageError."""
-        return self.submit(job).result()
+    def do(self, write: Write[_Result]) -> _Result:
+        """Write, and return when it is durable. Raises what `run` raises, and StorageError."""
+        done: Future[_Result] = Future()
 
-    def submit(self, job: Job[_Result]) -> Future[_Result]:
-        """Have a job done, without waiting for it. Raises StorageError where the writer is closed."""
+        def told(outcomes: Sequence[Any]) -> None:
+            if isinstance(outcomes[0], BaseException):
+                done.set_exception(outcomes[0])
+            else:
+                done.set_result(outcomes[0])
+
+        self.submit([write], told)
+        return done.result()
+
+    def submit(self, writes: Sequence[Write[Any]], told: Told) -> None:
+        """Have some written, and told of in the thread that writes: what each returned or raised, once it is durable.
+
+        Raises StorageError where the writer is closed.
+        """
         with self._closing:
             if self._is_closed:
                 raise StorageError("the store of logs is closed")
-            self._jobs.put(job)
-        return job.result
+            self._waiting.put(_Submission(writes, told))
 
     def close(self) -> None:
         """Do what waits, and stop."""
         with self._closing:
             if not self._is_closed:
                 self._is_closed = True
-                self._jobs.put(None)
+                self._waiting.put(None)
         self._thread.join()
 
     def _work(self) -> None:
-        while (first := self._jobs.get()) is not None:
-            jobs = self._with_those_that_wait(first)
-            self._do_together(jobs)
+        while (first := self._waiting.get()) is not None:
+            self._do_together(self._with_those_that_wait(first))
         self._connection.close()
 
-    def _with_those_that_wait(self, first: Job[Any]) -> list[Job[Any]]:
-        jobs = [first]
-        size = first.size
-        while len(jobs) < _MOST_JOBS and size < _MOST_BYTES:
+    def _with_those_that_wait(self, first: _Submission) -> list[_Submission]:
+        taken = [first]
+        count, size = _extent(first)
+        while count < _MOST_WRITES and size < _MOST_BYTES:
             try:
-                job = self._jobs.get_nowait()
+                submission = self._waiting.get_nowait()
             except Empty:
                 break
-            if job is None:
-                self._jobs.put(None)
+            if submission is None:
+                self._waiting.put(None)
                 break
-            jobs.append(job)
-            size += job.size
-        return jobs
+            taken.append(submission)
+            more = _extent(submission)
+            count, size = count + more[0], size + more[1]
+        return taken
 
-    def _do_together(self, jobs: Sequence[Job[Any]]) -> None:
+    def _do_together(self, submissions: Sequence[_Submission]) -> None:
+        writes = [write for submission in submissions for write in submission.writes]
         try:
             with self._connection.transaction() as connection:
                 batch = Batch(connection)
-                _ask_ahead(batch, jobs)
-                answers = [_outcome_of(job, batch) for job in jobs]
+                _ask_ahead(batch, writes)
+                outcomes = [_outcome_of(write, batch) for write in writes]
                 batch.flush()
                 if batch.changed and not self._is_sqlite:
                     for name in batch.changed:
                         connection.execute(select(func.pg_notify(CHANNEL, name)))
         except BaseException as error:  # noqa: BLE001  whoever waits has to hear of it, whatever it is
-            answers = [error] * len(jobs)
+            outcomes = [error] * len(writes)
         else:
             for name in batch.changed:
                 self._wakeups.announce(name)
-        for job, answer in zip(jobs, answers, strict=True):
-            if isinstance(answer, BaseException):
-                job.result.set_exception(answer)
-            else:
-                job.result.set_result(answer)
+        each = iter(outcomes)
+        for submission in submissions:
+            try:
+                submission.told(list(islice(each, len(submission.writes))))
+            except Exception:
+                _logger.exception("somebody could not be told what came of a write; it is durable unless it failed")
 
 
-def _ask_ahead(batch: Batch, jobs: Iterable[Job[Any]]) -> None:
-    """Lock the logs of all jobs, and look for all ids, each with one query."""
+def _extent(submission: _Submission) -> tuple[int, int]:
+    """How many writes it has, and of how many bytes."""
+    return len(submission.writes), sum([write.size for write in submission.writes])
+
+
+def _ask_ahead(batch: Batch, writes: Iterable[Write[Any]]) -> None:
+    """Lock the logs of all writes, and look for all ids, each with one query."""
     ids: dict[str, set[PatchId]] = {}
-    for job in jobs:
-        if job.log is not None:
-            ids.setdefault(job.log, set()).update(job.ids)
+    for write in writes:
+        if write.log is not None:
+            ids.setdefault(write.log, set()).update(write.ids)
     batch.lock(ids)
     for log in batch.locked():
         batch.ask(log, ids[log.name])
 
 
-def _outcome_of(job: Job[Any], batch: Batch) -> Any:
-    """What the job returns, or the error with which it refuses."""
+def _outcome_of(write: Write[Any], batch: Batch) -> Any:
+    """What the write returns, or the error with which it refuses."""
     try:
-        return job.run(batch)
+        return write.run(batch)
     except StorageError:
         raise
     except PatchLogError as refusal:

@@ -11,7 +11,7 @@ from patchlog.pure.converter import Converter
 from patchlog.pure.dataset_encoder import DatasetEncoder
 from patchlog.pure.hashes import hashes_are_distinct, hashes_by_part
 from patchlog.pure.known_quads import KnownQuads
-from patchlog.pure.patch_intake import PatchIntake
+from patchlog.pure.patch_intake import PatchIntake, WholeIntake
 from patchlog.text.nquads import NQuadsReader
 from patchlog.text.rdf_patch_reader import RdfPatchReader
 from patchlog.text.rdf_patch_writer import RdfPatchWriter
@@ -31,6 +31,7 @@ __all__ = [
     "RdfEncoder",
     "RdfPatchReader",
     "RdfPatchWriter",
+    "WholeIntake",
     "hashes_are_distinct",
     "hashes_by_part",
 ]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 
 from patchlog.codec.ingest import IngestedPatch, PatchIngest
 from patchlog.codec.options import Limits, PatchOptions, StreamType
@@ -12,7 +13,7 @@ from patchlog.model import Operation
 from patchlog.spending import Spendable, spending_iteration
 from patchlog.text.rdf_patch_reader import RdfPatchReader
 
-__all__ = ["PatchIntake"]
+__all__ = ["PatchIntake", "WholeIntake"]
 
 
 class PatchIntake(Spendable):
@@ -54,3 +55,22 @@ class PatchIntake(Spendable):
                 yield frames
             if ended:
                 yield ended
+
+
+class WholeIntake:
+    """As `PatchIntake`, for input that is there whole. Its face: `patchlog.codec.faces.WholeIntakeFace`."""
+
+    def __init__(
+        self,
+        source: str,
+        options: PatchOptions,
+        *,
+        limits: Limits = Limits(),  # noqa: B008  it is frozen
+    ) -> None:
+        self._begin = partial(PatchIntake, source, options, limits=limits)
+        self._begin()  # so that what cannot be is refused now
+
+    def take(self, data: bytes, /) -> Sequence[bytes | IngestedPatch]:
+        """Take one input, and hand over all of it."""
+        intake = self._begin()
+        return [*intake.feed(data), *intake.finish()]

@@ -7,8 +7,8 @@ from contextlib import closing
 import pytest
 
 from api.rounds import Rounds
-from patchlog.errors import UsageError
-from patchlog.log.records import ANY_HEAD, Appended
+from patchlog.errors import StorageError
+from patchlog.log.records import Appended
 from patchlog.log.sql import SqlLogStore
 
 
@@ -29,42 +29,49 @@ def database(store):
 
 
 @pytest.fixture
-def upload(store, patches):
-    def uploaded(*values):
-        one = store.log("people").stage_at_once()
-        for value in values:
-            one.write(*patches.one(value))
-        return one
+def prepared(store, patches):
+    def prepare(value):
+        return store.log("people").prepare(*patches.one(value))
 
-    return uploaded
+    return prepare
 
 
-def test_append_that_never_reaches_the_writer_waits_for_its_round_and_holds_nobody_up(database, store, upload):
+def test_appends_wait_for_the_round_that_is_with_the_writer_and_hold_nobody_up(store, database, prepared):
     async def run():
-        loop, rounds = asyncio.get_running_loop(), Rounds()
-        first, good, empty = loop.create_future(), loop.create_future(), loop.create_future()
+        loop, rounds = asyncio.get_running_loop(), Rounds(store.submit)
+        first, second = loop.create_future(), loop.create_future()
 
         def lock(outcome):
             database.execute("BEGIN IMMEDIATE")
             first.set_result(outcome)
 
-        rounds.submit(upload("a"), ANY_HEAD, lock)
-        rounds.submit(upload("b"), ANY_HEAD, good.set_result)
-        rounds.submit(store.log("people").stage_at_once("rdf-patch"), ANY_HEAD, empty.set_result)
+        rounds.submit(prepared("a"), lock)
+        rounds.submit(prepared("b"), second.set_result)
         await first
         await asyncio.sleep(0.3)
-        were_told = good.done(), empty.done()
+        was_told = second.done()
         database.execute("ROLLBACK")
-        return were_told, await first, await good, await empty
+        return was_told, await first, await second
 
-    were_told, first, good, empty = asyncio.run(asyncio.wait_for(run(), 60))
+    was_told, first, second = asyncio.run(asyncio.wait_for(run(), 60))
 
-    assert were_told == (False, False)
-    assert (first.version, good.version) == (1, 2)
-    assert isinstance(empty, UsageError)
+    assert not was_told
+    assert (first.version, second.version) == (1, 2)
 
 
-def test_answer_that_fails_leaves_the_others_theirs(upload):
+def test_writer_that_takes_nothing_is_told_to_all(store, prepared):
+    async def run():
+        rounds = Rounds(store.submit)
+        appends = [prepared("a"), prepared("b")]
+        store.close()
+        return await asyncio.gather(*map(rounds.append, appends), return_exceptions=True)
+
+    outcomes = asyncio.run(asyncio.wait_for(run(), 60))
+
+    assert [type(outcome) for outcome in outcomes] == [StorageError] * 2
+
+
+def test_answer_that_fails_leaves_the_others_theirs(store, prepared):
     told, failures = [], []
 
     def fail(_):
@@ -72,11 +79,11 @@ def test_answer_that_fails_leaves_the_others_theirs(upload):
 
     async def run():
         asyncio.get_running_loop().set_exception_handler(lambda _, context: failures.append(context["exception"]))
-        rounds = Rounds()
-        rounds.submit(upload("a"), ANY_HEAD, told.append)
-        rounds.submit(upload("b"), ANY_HEAD, fail)
-        rounds.submit(upload("c"), ANY_HEAD, told.append)
-        told.append(await rounds.append(upload("d"), ANY_HEAD))
+        rounds = Rounds(store.submit)
+        rounds.submit(prepared("a"), told.append)
+        rounds.submit(prepared("b"), fail)
+        rounds.submit(prepared("c"), told.append)
+        told.append(await rounds.append(prepared("d")))
 
     asyncio.run(asyncio.wait_for(run(), 60))
 

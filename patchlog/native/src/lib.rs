@@ -34,6 +34,7 @@ fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<python::encoders::RdfPatchWriter>()?;
     module.add_class::<python::converter::Converter>()?;
     module.add_class::<python::intake::PatchIntake>()?;
+    module.add_class::<python::intake::WholeIntake>()?;
     module.add_class::<python::arrow::ArrowDecoder>()?;
     module.add_class::<python::arrow::ArrowEncoder>()?;
     module.add_class::<python::arrow::RecordBatch>()?;

@@ -163,6 +163,7 @@ def test_namespace_without_a_name_is_refused(codec):
         lambda codec: codec.ArrowDecoder("html"),
         lambda codec: codec.ArrowEncoder("html"),
         lambda codec: codec.PatchIntake("nquads", PatchOptions()),
+        lambda codec: codec.WholeIntake("nquads", PatchOptions()),
     ],
 )
 def test_formats_that_cannot_stand_there_are_refused_with_the_same_words(both_codecs, make):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from hashlib import sha256
 
 import pytest
@@ -37,20 +38,26 @@ _ROWS = st.one_of(
 
 def _taken_in(codec, source: str, data: bytes, size: int) -> tuple[list[tuple[IngestedPatch, str]], type | None]:
     """Each patch with the hash of its body, and the error that ended the reading."""
-    patches, body = [], b""
+    pieces: list[bytes | IngestedPatch] = []
     try:
         intake = codec.PatchIntake(source, _OPTIONS)
-        chunks = [data[i : i + size] for i in range(0, len(data), size)]
-        for pieces in (*map(intake.feed, chunks), intake.finish()):
-            for piece in pieces:
-                if isinstance(piece, bytes):
-                    body += piece
-                else:
-                    patches.append((piece, sha256(body).hexdigest()))
-                    body = b""
+        for start in range(0, len(data), size):
+            pieces += intake.feed(data[start : start + size])
+        pieces += intake.finish()
     except (CodecError, TransactionError) as error:
-        return patches, type(error)
-    return patches, None
+        return _with_hashes(pieces), type(error)
+    return _with_hashes(pieces), None
+
+
+def _with_hashes(pieces: Iterable[bytes | IngestedPatch]) -> list[tuple[IngestedPatch, str]]:
+    patches, body = [], b""
+    for piece in pieces:
+        if isinstance(piece, bytes):
+            body += piece
+        else:
+            patches.append((piece, sha256(body).hexdigest()))
+            body = b""
+    return patches
 
 
 @given(rows=st.lists(_ROWS, max_size=14), size=st.integers(1, 60))
@@ -63,6 +70,20 @@ def test_both_implementations_take_in_the_same(both_codecs, rows, size):
 
     assert error == expected_error
     assert error is not None or taken == expected
+
+
+@given(inputs=st.lists(st.lists(_ROWS, max_size=14), max_size=3))
+def test_whole_inputs_are_taken_in_as_those_that_come_in_pieces(both_codecs, inputs):
+    for codec in both_codecs:
+        intake = codec.WholeIntake("rdf-patch", _OPTIONS)
+        for rows in inputs:
+            data = "\n".join([*rows, ""]).encode()
+            expected, error = _taken_in(codec, "rdf-patch", data, len(data) + 1)
+            if error is None:
+                assert _with_hashes(intake.take(data)) == expected
+            else:
+                with pytest.raises(error):
+                    intake.take(data)
 
 
 def test_stored_patches_laid_end_to_end_are_one_stream(codec):

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from patchlog.codec.ingest import PatchIngest, stored_options
+from patchlog.codec.ingest import PatchIngest, header_frames, stored_options
 from patchlog.errors import LimitExceeded, MissingExtra, UsageError
 from patchlog.log import staging
 from patchlog.log.database import Database
@@ -92,7 +92,7 @@ def test_verification_is_sound_without_a_bad_version():
 
 def test_upload_of_too_many_patches_is_refused(monkeypatch):
     monkeypatch.setattr(staging, "MAX_PATCHES", 3)
-    waiting = Staging(stored_options(), None)
+    waiting = Staging(header_frames(stored_options()), None)
     ingest = PatchIngest()
 
     def stage_one(subject):

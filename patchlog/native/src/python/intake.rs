@@ -4,8 +4,10 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyList};
 
+use crate::decode::rdf::Reading;
 use crate::encode::body::{BodySink, Piece};
-use crate::fault::usage_error;
+use crate::fault::{Result, usage_error};
+use crate::options::PatchOptions;
 use crate::python::converter::{ALL_FRAMES, Source, SourceFormat};
 use crate::python::{Data, Guarded, OrRaise, patch_options_from, reading_from};
 
@@ -13,6 +15,52 @@ use crate::python::{Data, Guarded, OrRaise, patch_options_from, reading_from};
 const SMALL_BYTES: usize = 16 << 10;
 
 static INGESTED_PATCH: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
+/// What an intake was asked for.
+struct Wanted {
+    format: SourceFormat,
+    reading: Reading,
+    options: PatchOptions,
+    ended_class: Py<PyAny>,
+}
+
+impl Wanted {
+    fn new(
+        py: Python<'_>,
+        source: &str,
+        options: &Bound<'_, PyAny>,
+        limits: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let format = match SourceFormat::of(source) {
+            Ok(format) if format.is_patch() => format,
+            _ => {
+                let reason =
+                    format!("'{source}' is not a format of patches; there are jelly-patch and rdf-patch");
+                return Err(usage_error(reason).into_py(py));
+            }
+        };
+        let options = patch_options_from(options)?;
+        options.check_writable().or_raise(py)?;
+        Ok(Wanted {
+            format,
+            reading: reading_from(limits, true, false, None)?,
+            options,
+            ended_class: INGESTED_PATCH
+                .import(py, "patchlog.codec.ingest", "IngestedPatch")?
+                .clone()
+                .unbind(),
+        })
+    }
+
+    fn begin(&self, py: Python<'_>) -> IntakeState {
+        IntakeState {
+            source: self.format.open(self.reading),
+            sink: BodySink::new(self.options.clone()),
+            taken_bytes: 0,
+            ended_class: self.ended_class.clone_ref(py),
+        }
+    }
+}
 
 struct IntakeState {
     source: Box<dyn Source<BodySink> + Send>,
@@ -24,6 +72,15 @@ struct IntakeState {
 impl IntakeState {
     fn is_small(&self) -> bool {
         self.taken_bytes <= SMALL_BYTES
+    }
+
+    fn feed(&mut self, data: &[u8]) -> Result<()> {
+        self.source.feed(data, &mut self.sink, &ALL_FRAMES)
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        self.source.finish(&mut self.sink, &ALL_FRAMES)?;
+        self.sink.finish()
     }
 
     fn pieces<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
@@ -61,26 +118,8 @@ impl PatchIntake {
         options: &Bound<'_, PyAny>,
         limits: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let format = match SourceFormat::of(source) {
-            Ok(format) if format.is_patch() => format,
-            _ => {
-                let reason =
-                    format!("'{source}' is not a format of patches; there are jelly-patch and rdf-patch");
-                return Err(usage_error(reason).into_py(py));
-            }
-        };
-        let reading = reading_from(limits, true, false, None)?;
-        let options = patch_options_from(options)?;
-        options.check_writable().or_raise(py)?;
-        Ok(PatchIntake(Guarded::new(IntakeState {
-            source: format.open(reading),
-            sink: BodySink::new(options),
-            taken_bytes: 0,
-            ended_class: INGESTED_PATCH
-                .import(py, "patchlog.codec.ingest", "IngestedPatch")?
-                .clone()
-                .unbind(),
-        })))
+        let state = Wanted::new(py, source, options, limits)?.begin(py);
+        Ok(PatchIntake(Guarded::new(state)))
     }
 
     #[pyo3(signature = (data, /))]
@@ -89,9 +128,7 @@ impl PatchIntake {
         self.0.with(py, |state| {
             state.taken_bytes += data.len();
             let is_small = state.is_small();
-            run(py, is_small, || {
-                state.source.feed(data, &mut state.sink, &ALL_FRAMES)
-            })?;
+            run(py, is_small, || state.feed(data))?;
             Ok(state.pieces(py)?)
         })
     }
@@ -99,12 +136,41 @@ impl PatchIntake {
     fn finish<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         self.0.with(py, |state| {
             let is_small = state.is_small();
-            run(py, is_small, || {
-                state.source.finish(&mut state.sink, &ALL_FRAMES)?;
-                state.sink.finish()
-            })?;
+            run(py, is_small, || state.finish())?;
             Ok(state.pieces(py)?)
         })
+    }
+}
+
+/// An intake for input that is there whole, one after the other. Its face: `patchlog.codec.faces.WholeIntakeFace`.
+#[pyclass(frozen, module = "patchlog._native")]
+pub struct WholeIntake(Wanted);
+
+#[pymethods]
+impl WholeIntake {
+    #[new]
+    #[pyo3(signature = (source, options, *, limits=None))]
+    fn new(
+        py: Python<'_>,
+        source: &str,
+        options: &Bound<'_, PyAny>,
+        limits: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        Ok(WholeIntake(Wanted::new(py, source, options, limits)?))
+    }
+
+    #[pyo3(signature = (data, /))]
+    fn take<'py>(&self, py: Python<'py>, data: Data<'py>) -> PyResult<Bound<'py, PyList>> {
+        let data: &[u8] = &data;
+        let mut state = self.0.begin(py);
+        state.taken_bytes = data.len();
+        let is_small = state.is_small();
+        run(py, is_small, || {
+            state.feed(data)?;
+            state.finish()
+        })
+        .or_raise(py)?;
+        state.pieces(py)
     }
 }
 

@@ -10,9 +10,9 @@ entries of the header frame alone. docs/protocol.md, "The stored patch".
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from patchlog.codec.frame_writer import FrameWriter
 from patchlog.codec.operation_writer import PATCH_LOOKUPS, OperationWriter
@@ -42,8 +42,7 @@ _ANY_ID: Final = "00000000-0000-0000-0000-000000000001"
 _ANY_PREV: Final = "00000000-0000-0000-0000-000000000002"
 
 
-@dataclass(frozen=True, slots=True)
-class IngestedPatch:
+class IngestedPatch(NamedTuple):
     """What is known of a patch at its end. The headers `id` and `prev` and the punctuation are not counted."""
 
     id: PatchId | None

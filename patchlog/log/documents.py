@@ -89,13 +89,13 @@ _RECORD_HASHES = ("content_hash", "chain_hash", "body_hash")
 
 def record_document(record: PatchRecord) -> Document:
     """Describe a patch."""
-    document = asdict(record)
+    document = record._asdict()
     return document | {name: document[name].hex() for name in _RECORD_HASHES}
 
 
 def read_record(document: Mapping[str, Any]) -> PatchRecord:
     """Read the description of a patch."""
-    values = {field.name: document[field.name] for field in fields(PatchRecord)}
+    values = {name: document[name] for name in PatchRecord._fields}
     return PatchRecord(**values | {name: bytes.fromhex(values[name]) for name in _RECORD_HASHES})
 
 

@@ -12,7 +12,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -342,7 +342,7 @@ class FilePatchLog:
 
 
 def _head(index: FileIndex, state: _State) -> Head:
-    return replace(index.head, time=state.time) if index.head.version else index.head
+    return index.head._replace(time=state.time) if index.head.version else index.head
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import Enum
 from functools import lru_cache
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from patchlog.codec.ingest import stored_options
 from patchlog.codec.options import PatchOptions
@@ -101,8 +101,10 @@ class LogOptions:
         return stored_options(rdf_star=self.rdf_star, generalized_statements=self.generalized_statements)
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+# What is made for each append is a tuple: a frozen class takes several times as long.
+
+
+class Head(NamedTuple):
     """The last patch of a log. `hash` is its chain hash, which vouches for all that came before."""
 
     version: int
@@ -133,8 +135,7 @@ class LogDescription:
         return self.head.version - self.first_version + 1
 
 
-@dataclass(frozen=True, slots=True)
-class PatchRecord:
+class PatchRecord(NamedTuple):
     """What is known of a patch in a log without its bytes.
 
     `content_hash` is of all bytes, `body_hash` of those that depend neither on `id` nor on `prev`, and `chain_hash` of
@@ -164,8 +165,7 @@ class LoggedPatch:
     chunks: Iterable[bytes] = field(repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Appended:
+class Appended(NamedTuple):
     """Where the patches of an upload are in the log. `id` and `version` are of the last.
 
     `is_retry` says that they were there before: nothing was written this time.

@@ -58,6 +58,17 @@ impl BodySink {
         }
     }
 
+    /// What comes is another input. The one before has ended well.
+    pub fn begin_input(&mut self) {
+        self.must_punctuate = false;
+        self.writer.begin_input();
+    }
+
+    /// About how many bytes of memory it keeps for the next input, beside its tables.
+    pub fn kept_bytes(&self) -> usize {
+        self.writer.kept_bytes()
+    }
+
     /// Hand over the frames that are complete.
     pub fn flush(&mut self) {
         if !self.writer.frames.out.is_empty() {

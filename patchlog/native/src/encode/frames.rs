@@ -29,6 +29,11 @@ impl Frames {
         }
     }
 
+    /// Bytes of memory that the buffers have.
+    pub fn kept_bytes(&self) -> usize {
+        self.out.capacity() + self.frame.capacity()
+    }
+
     /// Bytes of the frame being written.
     pub fn size(&self) -> usize {
         self.frame.len()

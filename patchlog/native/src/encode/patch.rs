@@ -108,6 +108,18 @@ impl PatchWriter {
         writer
     }
 
+    /// What is set from now on comes from another source.
+    pub fn begin_input(&mut self) {
+        if let Some(terms) = &mut self.terms {
+            terms.forget_handles();
+        }
+    }
+
+    /// About how many bytes of memory the buffers have.
+    pub fn kept_bytes(&self) -> usize {
+        self.frames.kept_bytes() + self.row.capacity()
+    }
+
     /// The value that was set for a header, where it is an IRI or a literal.
     pub fn value_text(&self) -> Option<&str> {
         self.terms.as_ref().and_then(TermWriter::value_text)

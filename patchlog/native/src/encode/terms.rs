@@ -76,6 +76,14 @@ impl TermWriter {
         self.forget_repeats();
     }
 
+    /// Those that are handed out from now on have the same numbers again.
+    pub fn forget_handles(&mut self) {
+        for register in &mut self.registers {
+            register.handle = 0;
+        }
+        self.next_handle = 0;
+    }
+
     pub fn forget_repeats(&mut self) {
         for register in &mut self.registers {
             register.is_written = false;

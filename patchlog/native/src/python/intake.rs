@@ -1,5 +1,7 @@
 //! Patches on their way into a log.
 
+use std::sync::Mutex;
+
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyList};
@@ -52,10 +54,10 @@ impl Wanted {
         })
     }
 
-    fn begin(&self, py: Python<'_>) -> IntakeState {
+    fn begin(&self, py: Python<'_>, sink: Option<BodySink>) -> IntakeState {
         IntakeState {
             source: self.format.open(self.reading),
-            sink: BodySink::new(self.options.clone()),
+            sink: sink.unwrap_or_else(|| BodySink::new(self.options.clone())),
             taken_bytes: 0,
             ended_class: self.ended_class.clone_ref(py),
         }
@@ -118,7 +120,7 @@ impl PatchIntake {
         options: &Bound<'_, PyAny>,
         limits: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let state = Wanted::new(py, source, options, limits)?.begin(py);
+        let state = Wanted::new(py, source, options, limits)?.begin(py, None);
         Ok(PatchIntake(Guarded::new(state)))
     }
 
@@ -144,7 +146,14 @@ impl PatchIntake {
 
 /// An intake for input that is there whole, one after the other. Its face: `patchlog.codec.faces.WholeIntakeFace`.
 #[pyclass(frozen, module = "patchlog._native")]
-pub struct WholeIntake(Wanted);
+pub struct WholeIntake {
+    wanted: Wanted,
+    /// Of the input before: its tables are allocated.
+    sink: Mutex<Option<BodySink>>,
+}
+
+/// A sink with more memory than this is not kept.
+const MOST_KEPT_BYTES: usize = 64 << 10;
 
 #[pymethods]
 impl WholeIntake {
@@ -156,13 +165,17 @@ impl WholeIntake {
         options: &Bound<'_, PyAny>,
         limits: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        Ok(WholeIntake(Wanted::new(py, source, options, limits)?))
+        Ok(WholeIntake {
+            wanted: Wanted::new(py, source, options, limits)?,
+            sink: Mutex::new(None),
+        })
     }
 
     #[pyo3(signature = (data, /))]
     fn take<'py>(&self, py: Python<'py>, data: Data<'py>) -> PyResult<Bound<'py, PyList>> {
         let data: &[u8] = &data;
-        let mut state = self.0.begin(py);
+        let kept = self.sink.try_lock().ok().and_then(|mut kept| kept.take());
+        let mut state = self.wanted.begin(py, kept);
         state.taken_bytes = data.len();
         let is_small = state.is_small();
         run(py, is_small, || {
@@ -170,7 +183,14 @@ impl WholeIntake {
             state.finish()
         })
         .or_raise(py)?;
-        state.pieces(py)
+        let pieces = state.pieces(py)?;
+        if is_small && state.sink.kept_bytes() <= MOST_KEPT_BYTES {
+            state.sink.begin_input();
+            if let Ok(mut kept) = self.sink.try_lock() {
+                *kept = Some(state.sink);
+            }
+        }
+        Ok(pieces)
     }
 }
 

@@ -16,7 +16,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
+from contextlib import suppress
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -37,6 +39,8 @@ _BLANK_LINES: Final = b"\r\n"
 """Some clients send an empty line behind a body. The parser passes over it before a head, and so does the guard."""
 _CHUNKED: Final = re.compile(rb"(?mi)^transfer-encoding[ \t]*:")
 _AT_ONCE_BYTES: Final = 16 << 10
+_CAN_WRITE: Final = os.name == "posix"
+"""To a socket as to a file."""
 _SWALLOWED_BYTES: Final = 1 << 20
 """A client that is still sending reads its answer only when it may go on for a while."""
 
@@ -74,6 +78,7 @@ class _JoinedWrites:
         self._transport = transport
         self._loop = loop
         self._waiting: list[bytes] = []
+        self._file = transport.get_extra_info("socket").fileno()
         self.is_closing = transport.is_closing
 
     def write(self, data: bytes) -> None:
@@ -83,6 +88,15 @@ class _JoinedWrites:
             self._send()  # so that the transport can say that it has too much
         elif len(self._waiting) == 1:
             self._loop.call_soon(self._send)
+
+    def write_at_once(self, data: bytes) -> None:
+        """Send some bytes before anything else is done: the loop would do so at the end of its turn."""
+        sent = 0
+        if _CAN_WRITE and not self._waiting and self._transport.get_write_buffer_size() == 0:
+            with suppress(OSError):  # the transport meets it again, be it that there is no room or nobody
+                sent = os.write(self._file, data)
+        if sent < len(data):
+            self.write(data[sent:])
 
     def close(self) -> None:
         """Send what waits, and close."""

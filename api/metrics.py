@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -34,7 +34,7 @@ class Metrics:
         Info("patchlog_build", "What runs", registry=self._registry).info(
             {"version": patchlog.__version__, "codec": IMPLEMENTATION}
         )
-        self._kinds: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
+        self._kinds: dict[tuple[str, tuple[str, int]], tuple[Counter, Histogram]] = {}
         self.requests: Final = Counter(
             "patchlog_requests", "Requests", ["method", "route", "status"], registry=self._registry
         )
@@ -64,29 +64,30 @@ class Metrics:
         )
         self._retries = Counter("patchlog_append_retries", "Uploads of what was there already", registry=self._registry)
 
-    def count_request(self, method: str, route: str, status: int, seconds: float, sent_bytes: int) -> None:
-        """Count a request that is over."""
-        kind = (method, route, status)
-        if kind not in self._kinds:
+    def count_requests(self, kind: tuple[str, int], route: str, seconds: Sequence[float], sent_bytes: int) -> None:
+        """Count requests of one method and status that are over: how long each took, and what all were answered."""
+        method, status = kind
+        labelled = self._kinds.get((route, kind))
+        if labelled is None:
             labelled = self.requests.labels(method, route, str(status)), self.seconds.labels(method, route)
-            self._kinds[kind] = labelled
-        requests, times = self._kinds[kind]
-        requests.inc()
-        times.observe(seconds)
+            self._kinds[route, kind] = labelled
+        requests, times = labelled
+        requests.inc(len(seconds))
+        for time in seconds:
+            times.observe(time)
         self.sent_bytes.inc(sent_bytes)
 
     def count_call(self, method: str, status: str) -> None:
         """Count a call of gRPC that is over."""
         self._calls.labels(method, status).inc()
 
-    def count(self, appended: Appended) -> None:
-        """Count an append."""
-        if appended.is_retry:
-            self._retries.inc()
-            return
-        self._appended_patches.inc(appended.version - appended.first_version + 1)
-        self._appended_operations.inc(appended.operations)
-        self._appended_bytes.inc(appended.bytes)
+    def count(self, appends: Sequence[Appended]) -> None:
+        """Count appends."""
+        new = [appended for appended in appends if not appended.is_retry]
+        self._retries.inc(len(appends) - len(new))
+        self._appended_patches.inc(sum([appended.version - appended.first_version + 1 for appended in new]))
+        self._appended_operations.inc(sum([appended.operations for appended in new]))
+        self._appended_bytes.inc(sum([appended.bytes for appended in new]))
 
     def text(self, store: LogStore) -> bytes:
         """All of it, with the state of the logs as it is now. Asks the store."""

@@ -12,6 +12,7 @@ from fastapi import Request
 
 from api.access import Access
 from api.keys import has_keys
+from api.ledger import Ledger
 from api.metrics import Metrics
 from api.rounds import Rounds
 from api.settings import Settings
@@ -42,6 +43,7 @@ class Service:
         self._workers = ThreadPoolExecutor(_LONG_AT_ONCE, "patchlog-work")
         self._builders = ThreadPoolExecutor(_SNAPSHOTS_AT_ONCE, "patchlog-snapshot")
         self.access: Final = Access(_database_with_keys(settings, store), self.run)
+        self.ledger: Final = Ledger(self.metrics)
         self.rounds: Final = Rounds(store.submit)
         self.tails: Final = Tails(store, self.run, settings.poll_seconds)
         self.is_stopping = False
@@ -70,7 +72,7 @@ class Service:
 
     def count_append(self, log: str, appended: Appended) -> None:
         """Take notice of an append, in metrics and traces."""
-        self.metrics.count(appended)
+        self.metrics.count([appended])
         tell_append(log, appended)
 
     def check_running(self) -> None:

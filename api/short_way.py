@@ -17,7 +17,7 @@ from api.alarm import Alarm
 from api.errors import answer_to
 from api.http_guard import GuardedHttp
 from api.service import Service
-from api.small_appends import ROUTE, SmallAppend, answer_of, small_append_in
+from api.small_appends import SmallAppend, answer_of, small_append_in
 from api.telemetry import BEGUN, Exchange
 from patchlog.errors import PatchLogError, StorageError
 from patchlog.log.records import Appended
@@ -78,7 +78,7 @@ class ShortWayHttp(GuardedHttp):
         if self._exchange is not None and not self._is_with_writer:
             exchange = self._taken()[0]
             exchange.begin_answer(HTTPStatus.BAD_REQUEST)
-            exchange.tell(self._service.metrics, ROUTE)
+            self._service.ledger.note(exchange)
         self._alarm.close()
         super().connection_lost(exc)
 
@@ -124,34 +124,32 @@ class ShortWayHttp(GuardedHttp):
             raise
 
     def _answer_or_refuse(self, small: SmallAppend, outcome: Appended | BaseException) -> None:
-        metrics = self._service.metrics
         is_refused = isinstance(outcome, PatchLogError) and not isinstance(outcome, StorageError)
         if is_refused and not self.transport.is_closing():
             self._go_the_long_way()
             return
         exchange, came = self._taken()
         if isinstance(outcome, Appended):
-            metrics.received_bytes.inc(small.size - small.head_size)
-            metrics.count(outcome)
             self._answer(exchange, *answer_of(small.log, outcome))
+            self._service.ledger.note(exchange, small.size - small.head_size, outcome)
         else:
             # It may be in the log in spite of this, and a patch without an id would be appended once more.
             response = answer_to(outcome, small.log)
             self._answer(exchange, response.status_code, response.raw_headers, bytes(response.body))
-        exchange.tell(metrics, ROUTE)
+            self._service.ledger.note(exchange)
         if len(came) > small.size and not self.transport.is_closing():
             self.data_received(came[small.size :])
 
     def _answer(self, exchange: Exchange, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
-        exchange.begin_answer(status)
-        exchange.sent_bytes = len(body)
+        exchange.answer(status, len(body))
         if self.transport.is_closing():
             return
         fields = [*self.server_state.default_headers, *headers, exchange.id_header]
         if self._closes_then:
             fields.append((b"connection", b"close"))
-        self.transport.write(
-            b"".join([_STATUS_LINES[status], *(b"%b: %b\r\n" % field for field in fields), b"\r\n", body])
+        transport: Any = self.transport  # the guard's
+        transport.write_at_once(
+            b"".join([_STATUS_LINES[status], *[b"%b: %b\r\n" % field for field in fields], b"\r\n", body])
         )
         self.server_state.total_requests += 1
         if self._closes_then:

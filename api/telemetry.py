@@ -21,7 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from api.metrics import Metrics
 from patchlog.errors import PatchLogError
 
-__all__ = ["BEGUN", "QUIET", "Exchange", "JsonLines", "PlainLines", "Telemetry", "log_to_stderr"]
+__all__ = ["BEGUN", "QUIET", "Exchange", "JsonLines", "PlainLines", "Telemetry", "log_to_stderr", "tell_all"]
 
 _LOG: Final = logging.getLogger("patchlog.request")
 _GIVEN_ID: Final = re.compile(rb"[A-Za-z0-9._-]{1,64}")
@@ -81,6 +81,7 @@ class Exchange:
         self._path = path
         self._client = client
         self._answered: float | None = None
+        self._ended: float | None = None
         self._status = 0
         given = next(filter(_GIVEN_ID.fullmatch, given_ids), None) if given_ids else None
         self._id = given or b"%b%016x" % (_PROCESS, next(_NUMBERS))
@@ -95,27 +96,59 @@ class Exchange:
         self._answered = time.perf_counter()
         self._status = status
 
+    def answer(self, status: int, size: int) -> None:
+        """Take notice of a whole answer, with a body of so many bytes."""
+        self.begin_answer(status)
+        self.sent_bytes = size
+        self._ended = self._answered
+
     def tell(self, metrics: Metrics | None, route: str) -> None:
         """Log and count it, now that it is over."""
-        now = time.perf_counter()
-        if metrics is not None:
-            seconds = (self._answered or now) - self.begun
-            metrics.count_request(self._method, route, self._status, seconds, self.sent_bytes)
-        if self._path in QUIET or not _LOG.isEnabledFor(logging.INFO):
-            return
+        tell_all([self], metrics, route)
+
+    @property
+    def kind(self) -> tuple[str, int]:
+        """Method and status."""
+        return self._method, self._status
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing is logged of it."""
+        return self._path in QUIET
+
+    def seconds(self, now: float) -> float:
+        """The time until the answer began."""
+        return (self._answered or now) - self.begun
+
+    def fields(self, now: float) -> dict[str, Any]:
+        """What is logged of it."""
         fields = {
             "request": self._id.decode(),
             "client": self._client[0] if self._client else None,
             "method": self._method,
             "path": self._path,
             "status": self._status,
-            "milliseconds": round((now - self.begun) * 1000, 2),
+            "milliseconds": round(((self._ended or now) - self.begun) * 1000, 2),
             "bytes": self.sent_bytes,
         }
         if self.failure is not None:
             fields["failure"] = self.failure
+        return fields
+
+
+def tell_all(exchanges: Sequence[Exchange], metrics: Metrics | None, route: str) -> None:
+    """Log and count exchanges that are over: together in a fraction of the time."""
+    now = time.perf_counter()
+    if metrics is not None:
+        for kind in {exchange.kind for exchange in exchanges}:
+            alike = [exchange for exchange in exchanges if exchange.kind == kind]
+            seconds = [exchange.seconds(now) for exchange in alike]
+            metrics.count_requests(kind, route, seconds, sum([exchange.sent_bytes for exchange in alike]))
+    if not _LOG.isEnabledFor(logging.INFO):
+        return
+    if told := [exchange.fields(now) for exchange in exchanges if not exchange.is_quiet]:
         record = logging.LogRecord(_LOG.name, logging.INFO, __file__, 0, "request", (), None)
-        record.fields = fields
+        record.each = told
         _LOG.handle(record)  # who calls is known, and need not be looked for on the stack
 
 
@@ -136,12 +169,17 @@ class JsonLines(logging.Formatter):
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
-            **getattr(record, "fields", {}),
         }
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
-        fields = ", ".join([f'"{name}": {_in_json(value)}' for name, value in line.items()])
-        return f"{{{fields}}}"
+        begin = _members(line)
+        each: Sequence[dict[str, Any]] = getattr(record, "each", ())
+        return "\n".join([f"{{{begin}, {_members(fields)}}}" for fields in each]) or f"{{{begin}}}"
+
+
+def _members(values: dict[str, Any]) -> str:
+    """The members of an object of JSON, without its braces."""
+    return ", ".join([f'"{name}": {_in_json(value)}' for name, value in values.items()])
 
 
 def _in_json(value: object) -> str:
@@ -156,15 +194,20 @@ class PlainLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Format a record."""
-        fields: dict[str, Any] = getattr(record, "fields", {})
-        said = record.getMessage()
-        if "status" in fields:
-            said = f"{fields['method']} {fields['path']} {fields['status']}, {fields['milliseconds']} ms"
-        if "failure" in fields:
-            said += f": {fields['failure']}"
+        each: Sequence[dict[str, Any]] = getattr(record, "each", ())
+        return "\n".join([self._line(record, _of_request(fields)) for fields in each]) or self._line(
+            record, record.getMessage()
+        )
+
+    def _line(self, record: logging.LogRecord, said: str) -> str:
         level = "" if record.levelno == logging.INFO else f"{record.levelname.lower()}: "
         line = f"{self.formatTime(record, '%H:%M:%S')}  {level}{said.encode('unicode_escape').decode()}"
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+
+
+def _of_request(fields: dict[str, Any]) -> str:
+    said = f"{fields['method']} {fields['path']} {fields['status']}, {fields['milliseconds']} ms"
+    return f"{said}: {fields['failure']}" if "failure" in fields else said
 
 
 class _Stderr(logging.Handler):

@@ -141,6 +141,7 @@ class Writer:
 
     def _do_together(self, submissions: Sequence[_Submission]) -> None:
         writes = [write for submission in submissions for write in submission.writes]
+        changed: Iterable[str] = ()
         try:
             with self._connection.transaction() as connection:
                 batch = Batch(connection)
@@ -153,14 +154,15 @@ class Writer:
         except BaseException as error:  # noqa: BLE001  whoever waits has to hear of it, whatever it is
             outcomes = [error] * len(writes)
         else:
-            for name in batch.changed:
-                self._wakeups.announce(name)
+            changed = batch.changed
         each = iter(outcomes)
         for submission in submissions:
             try:
                 submission.told(list(islice(each, len(submission.writes))))
             except Exception:
                 _logger.exception("somebody could not be told what came of a write; it is durable unless it failed")
+        for name in changed:
+            self._wakeups.announce(name)
 
 
 def _extent(submission: _Submission) -> tuple[int, int]:

@@ -39,8 +39,6 @@ _BLANK_LINES: Final = b"\r\n"
 """Some clients send an empty line behind a body. The parser passes over it before a head, and so does the guard."""
 _CHUNKED: Final = re.compile(rb"(?mi)^transfer-encoding[ \t]*:")
 _AT_ONCE_BYTES: Final = 16 << 10
-_CAN_WRITE: Final = os.name == "posix"
-"""To a socket as to a file."""
 _SWALLOWED_BYTES: Final = 1 << 20
 """A client that is still sending reads its answer only when it may go on for a while."""
 
@@ -78,7 +76,9 @@ class _JoinedWrites:
         self._transport = transport
         self._loop = loop
         self._waiting: list[bytes] = []
-        self._file = transport.get_extra_info("socket").fileno()
+        # What can be written to as to a file.
+        is_plain = os.name == "posix" and transport.get_extra_info("sslcontext") is None
+        self._file: int | None = transport.get_extra_info("socket").fileno() if is_plain else None
         self.is_closing = transport.is_closing
 
     def write(self, data: bytes) -> None:
@@ -92,7 +92,7 @@ class _JoinedWrites:
     def write_at_once(self, data: bytes) -> None:
         """Send some bytes before anything else is done: the loop would do so at the end of its turn."""
         sent = 0
-        if _CAN_WRITE and not self._waiting and self._transport.get_write_buffer_size() == 0:
+        if self._file is not None and not self._waiting and self._transport.get_write_buffer_size() == 0:
             with suppress(OSError):  # the transport meets it again, be it that there is no room or nobody
                 sent = os.write(self._file, data)
         if sent < len(data):

@@ -26,6 +26,8 @@ _Waiting: TypeAlias = tuple[PreparedAppend, Ended]
 _WAIT_SECONDS_EACH: Final = 0.0004
 """In which a client has read its answer, and its next request has been read here, the others being before it."""
 _MOST_WAIT_SECONDS: Final = 0.01
+_MOST_AT_ONCE: Final = 512
+"""In one transaction."""
 
 
 class Rounds:
@@ -72,7 +74,7 @@ class Rounds:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        sent, self._waiting = self._waiting, []
+        sent, self._waiting = self._waiting[:_MOST_AT_ONCE], self._waiting[_MOST_AT_ONCE:]
         self._is_with_writer = True
         loop = asyncio.get_running_loop()
 

@@ -14,13 +14,12 @@ from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from sqlalchemy import func, select
-
 from patchlog.codec.patch_ids import PatchId
 from patchlog.errors import PatchLogError, StorageError
 from patchlog.log.batch import Batch
 from patchlog.log.contract import Told
 from patchlog.log.database import Database
+from patchlog.log.driver import execute
 from patchlog.log.wakeups import Wakeups
 
 __all__ = ["CHANNEL", "Job", "Write", "Writer"]
@@ -148,9 +147,9 @@ class Writer:
                 _ask_ahead(batch, writes)
                 outcomes = [_outcome_of(write, batch) for write in writes]
                 batch.flush()
-                if batch.changed and not self._is_sqlite:
+                if not self._is_sqlite:
                     for name in batch.changed:
-                        connection.execute(select(func.pg_notify(CHANNEL, name)))
+                        execute(connection, "SELECT pg_notify(%s, %s)", (CHANNEL, name))
         except BaseException as error:  # noqa: BLE001  whoever waits has to hear of it, whatever it is
             outcomes = [error] * len(writes)
         else:

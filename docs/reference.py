@@ -72,7 +72,7 @@ def _metrics() -> Iterator[str]:
         "[Running the service](../operations.md#metrics) says what they are good for.",
     )
     metrics, store = Metrics(), MemoryLogStore()
-    metrics.count_request("GET", "/logs", 200, 0.1, 1)
+    metrics.count_requests(("GET", 200), "/logs", [0.1], 1)
     store.create("people")
     store.log("people").consumers.advance("spark", 0)
     rows = []

@@ -1,6 +1,6 @@
 """Appends that go to the writer in rounds, so that many share one wait for the disk, and one change between threads.
 
-    waiting ──all are back, or it takes too long──▶ with the writer ──durable──▶ answered, all at once
+    waiting ──all are back, or too late, or many──▶ with the writer ──durable──▶ answered, all at once
 
 While a round is with the writer, the next one gathers. Whoever was answered by the last round is likely to be back in a
 moment: the next one waits for as many, for 0.4 milliseconds each and ten at most. A single client never waits.
@@ -27,6 +27,7 @@ _WAIT_SECONDS_EACH: Final = 0.0004
 """In which a client has read its answer, and its next request has been read here, the others being before it."""
 _MOST_WAIT_SECONDS: Final = 0.01
 _MOST_AT_ONCE: Final = 512
+_MOST_BYTES: Final = 8 << 20
 """In one transaction."""
 
 
@@ -38,6 +39,8 @@ class Rounds:
         self._hand_over = submit
         self._waiting: list[_Waiting] = []
         self._is_with_writer = False
+        self._was_full = False
+        """The last round, so that some had to wait."""
         self._expected = 1
         self._timer: asyncio.TimerHandle | None = None
 
@@ -64,7 +67,7 @@ class Rounds:
     def _go_on(self) -> None:
         if self._is_with_writer or not self._waiting:
             return
-        if len(self._waiting) >= self._expected:
+        if len(self._waiting) >= self._expected or self._was_full:
             self._begin_round()
         elif self._timer is None:
             seconds = min(self._expected * _WAIT_SECONDS_EACH, _MOST_WAIT_SECONDS)
@@ -74,7 +77,9 @@ class Rounds:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        sent, self._waiting = self._waiting[:_MOST_AT_ONCE], self._waiting[_MOST_AT_ONCE:]
+        fitting = self._fitting
+        sent, self._waiting = self._waiting[:fitting], self._waiting[fitting:]
+        self._was_full = bool(self._waiting)
         self._is_with_writer = True
         loop = asyncio.get_running_loop()
 
@@ -86,6 +91,16 @@ class Rounds:
             self._hand_over([prepared for prepared, _ in sent], told)
         except Exception as error:  # noqa: BLE001  whoever waits has to hear of it, whatever it is
             told([error] * len(sent))
+
+    @property
+    def _fitting(self) -> int:
+        """How many of those that wait go into one round."""
+        size = 0
+        for count, (prepared, _) in enumerate(self._waiting, 1):
+            size += prepared.size
+            if size >= _MOST_BYTES or count == _MOST_AT_ONCE:
+                return count
+        return len(self._waiting)
 
     def _end_round(self, sent: Sequence[_Waiting], outcomes: Sequence[Appended | BaseException]) -> None:
         for (_, ended), outcome in zip(sent, outcomes, strict=True):

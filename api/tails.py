@@ -58,7 +58,10 @@ class LocalLogStore(LogStore, Protocol):
         """Hear of appends by other processes from now on."""
 
     def submit(self, appends: Sequence[PreparedAppend], told: Told) -> None:
-        """Append what was prepared for its logs, and tell what came of each, in any thread."""
+        """Append what was prepared, and tell once what came of each: in any thread, maybe before this returns.
+
+        Raises StorageError, and tells nothing, where the store is closed.
+        """
 
     def head_versions(self, names: Collection[str]) -> Mapping[str, int]:
         """The version of the head of each of these logs that is there."""

@@ -29,7 +29,7 @@ from api.section import Section
 from api.service import Service
 from api.small_appends import MOST_BYTES
 from patchlog.codec.ingest import IngestedPatch
-from patchlog.errors import HeadMismatch, LogNotFound, PositionGone
+from patchlog.errors import HeadMismatch, LogNotFound, PositionGone, UsageError
 from patchlog.log.contract import PatchFormat, PatchLog, StagingPatchLog, Upload
 from patchlog.log.records import ANY_HEAD, Appended, ExpectedHead, LogDescription, LoggedPatch
 
@@ -38,6 +38,7 @@ __all__ = ["ROUTES"]
 _READ: Final = ["GET", "POST"]
 _ALL: Final = ["GET", "POST", "PATCH"]
 _VERSION: Final = "ver:"
+_NO_ID: Final = "the patch has no id: begin it with H id <uuid:…> ."
 _UNCACHED: Final = {"Cache-Control": "no-cache"}
 
 
@@ -141,7 +142,10 @@ async def _taken_at_once(service: Service, request: Request, name: str, format: 
     chunks, _ = await anext(batches_of(request, service.settings))
     body = b"".join(chunks)
     service.metrics.received_bytes.inc(len(body))
-    prepared = service.log(name).prepare(body, format)
+    try:
+        prepared = service.log(name).prepare(body, format)
+    except UsageError:
+        raise Refusal(BAD_REQUEST, _NO_ID) from None
     if prepared is None:
         return await asyncio.wrap_future(service.submit_append(lambda: _append_whole(service.log(name), format, body)))
     prepared.expected_head = _expected_head(prepared.patches)
@@ -162,7 +166,7 @@ def _place(log: StagingPatchLog, upload: Upload) -> Appended:
 def _expected_head(patches: Sequence[IngestedPatch]) -> ExpectedHead:
     """A patch says its id, and which patch it follows; without `prev` it is the first. Raises Refusal."""
     if not patches or any(patch.id is None for patch in patches):
-        raise Refusal(BAD_REQUEST, "the patch has no id: begin it with H id <uuid:…> .")
+        raise Refusal(BAD_REQUEST, _NO_ID)
     return None if patches[0].prev is None else ANY_HEAD
 
 

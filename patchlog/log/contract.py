@@ -208,6 +208,10 @@ class PreparedAppend(Protocol):
     def patches(self) -> Sequence[IngestedPatch]:
         """What is known of the patches."""
 
+    @property
+    def size(self) -> int:
+        """Bytes of the patches, which are in memory."""
+
 
 class StagingPatchLog(PatchLog, Protocol):
     """A log of this process, which takes bytes as they come."""
@@ -224,7 +228,7 @@ class StagingPatchLog(PatchLog, Protocol):
     def prepare(self, data: bytes, format: PatchFormat = "jelly-patch") -> PreparedAppend | None:
         """Check an upload that came whole, without waiting for anything; None where that cannot be: ask `stage` then.
 
-        Raises as `append` for what is not well formed. The store of the log appends it: `submit`.
+        Raises as `append` for what is not well formed. The store's `submit` appends it, with others in one transaction.
         """
 
 

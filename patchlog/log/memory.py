@@ -13,7 +13,7 @@ from typing import Any, Final
 from patchlog.codec.ingest import IngestedPatch, header_frame
 from patchlog.codec.options import Limits
 from patchlog.codec.patch_ids import PatchId, parse_patch_id
-from patchlog.errors import LogAlreadyExists, LogNotFound, PatchLogError, PositionGone
+from patchlog.errors import LogAlreadyExists, LogNotFound, PositionGone
 from patchlog.log.consumers import check_truncation, default_truncation
 from patchlog.log.contract import PatchFormat, PreparedAppend, Told, Upload
 from patchlog.log.memory_consumers import MemoryConsumers
@@ -304,11 +304,16 @@ class MemoryAppend:
         """What is known of the patches."""
         return [patch.ingested for patch in self.staging.patches]
 
+    @property
+    def size(self) -> int:
+        """Bytes of the patches."""
+        return self.staging.held_bytes
+
     def outcome(self) -> Appended | BaseException:
         """Append, and return what came of it."""
         try:
             return self.place(self.staging, self.expected_head)
-        except PatchLogError as error:
+        except Exception as error:  # noqa: BLE001  those before it are in the log, whatever it is
             return error
 
 

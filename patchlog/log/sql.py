@@ -6,7 +6,6 @@ import time
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from threading import Lock
 from typing import Any, Final
 
@@ -70,14 +69,6 @@ _POLL_SECONDS: Final = 1.0
 """How long another process can change a log without being heard of: SQLite tells nobody, and a listener may be down."""
 
 
-@dataclass(frozen=True, slots=True)
-class _KnownLog:
-    """What was asked about a log before. Who appends compares the options under the lock."""
-
-    options: LogOptions
-    whole_uploads: WholeUploads
-
-
 class SqlLogStore:
     """A set of logs in a database. SQLite is migrated when it is opened, PostgreSQL by `migrate` only."""
 
@@ -96,7 +87,9 @@ class SqlLogStore:
         self.files: Final = files_for(self.database, snapshots)
         self.wakeups: Final = Wakeups()
         self.writer: Final = Writer(self.database, self.wakeups)
-        self._known: dict[str, _KnownLog] = {}
+        self._options: dict[str, LogOptions] = {}
+        self._whole_uploads: dict[LogOptions, WholeUploads] = {}
+        """By options, of which there are few: they keep the tables of the codec."""
         self._listening = Lock()
         self._listener: Listener | None = None
         self.writer.do(Job(sweep_stages))
@@ -132,7 +125,7 @@ class SqlLogStore:
 
     def log(self, name: str) -> SqlPatchLog:
         """The log of that name, whether it is there or not."""
-        return SqlPatchLog(self, name if name in self._known else check_log_name(name))
+        return SqlPatchLog(self, name if name in self._options else check_log_name(name))
 
     def submit(self, appends: Sequence[PreparedAppend], told: Told) -> None:
         """Append what was prepared for logs of this store, and tell it in the thread that writes."""
@@ -194,20 +187,25 @@ class SqlLogStore:
         return rows[0]
 
     def options(self, name: str) -> LogOptions:
-        """The options of a log, as they were when they were asked for."""
-        known = self._known.get(name)
-        if known is None:
-            options = options_of(self.row(name))
-            known = self._known[name] = _KnownLog(options, WholeUploads(options.patch_options, self.limits))
-        return known.options
+        """The options of a log, as they were when they were asked for; who appends compares them under the lock."""
+        if name not in self._options:
+            self._options[name] = options_of(self.row(name))
+        return self._options[name]
 
-    def known(self, name: str) -> _KnownLog | None:
-        """What is known of a log without asking the database."""
-        return self._known.get(name)
+    def known_options(self, name: str) -> LogOptions | None:
+        """The options of a log that were asked for before."""
+        return self._options.get(name)
+
+    def whole_uploads(self, options: LogOptions) -> WholeUploads:
+        """What takes uploads to logs with these options that came whole."""
+        uploads = self._whole_uploads.get(options)
+        if uploads is None:
+            uploads = self._whole_uploads[options] = WholeUploads(options.patch_options, self.limits)
+        return uploads
 
     def forget(self, name: str) -> None:
         """Ask for the options of a log anew next time."""
-        self._known.pop(name, None)
+        self._options.pop(name, None)
 
 
 def _opened(url: str) -> Database:
@@ -253,11 +251,11 @@ class SqlPatchLog:
 
     def prepare(self, data: bytes, format: PatchFormat = "jelly-patch") -> StagedAppend | None:
         """Check an upload that came whole, unless that would mean to wait for the database."""
-        known = self._store.known(self._name)
-        if known is None:
+        options = self._store.known_options(self._name)
+        if options is None:
             return None
-        staging = known.whole_uploads.stage(data, format)
-        return None if staging is None else StagedAppend(self._name, known.options, staging, self._forget_options)
+        staging = self._store.whole_uploads(options).stage(data, format)
+        return None if staging is None else StagedAppend(self._name, options, staging, self._forget_options)
 
     def _forget_options(self) -> None:
         self._store.forget(self._name)

@@ -84,7 +84,7 @@ class LocalUpload:
 
 
 class WholeUploads:
-    """Takes uploads to one log that came whole, one after the other."""
+    """Takes uploads to logs with the same options that came whole, one after the other."""
 
     def __init__(self, options: PatchOptions, limits: Limits) -> None:
         self._options = options

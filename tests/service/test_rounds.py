@@ -59,6 +59,31 @@ def test_appends_wait_for_the_round_that_is_with_the_writer_and_hold_nobody_up(s
     assert (first.version, second.version) == (1, 2)
 
 
+@pytest.mark.parametrize(("count", "size", "most"), [(1100, 10, 512), (20, 900 << 10, 10)])
+def test_rounds_are_no_larger_than_one_transaction_is_to_be(store, count, size, most):
+    rounds_of, told = [], []
+
+    def submit(appends, told):
+        rounds_of.append(len(appends))
+        store.submit(appends, told)
+
+    async def run():
+        rounds = Rounds(submit)
+        text = 'A <s> <p> "{}" .\n'
+        appends = [
+            store.log("people").prepare(text.format(str(number).ljust(size, "v")).encode(), "rdf-patch")
+            for number in range(count)
+        ]
+        told.extend(await asyncio.gather(*map(rounds.append, appends)))
+
+    asyncio.run(asyncio.wait_for(run(), 60))
+
+    assert [outcome.version for outcome in told] == [*range(1, count + 1)]
+    assert sum(rounds_of) == count
+    assert max(rounds_of) == most
+    assert len(rounds_of) <= 2 + count // most
+
+
 def test_writer_that_takes_nothing_is_told_to_all(store, prepared):
     async def run():
         rounds = Rounds(store.submit)

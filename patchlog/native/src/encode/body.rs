@@ -64,7 +64,7 @@ impl BodySink {
         self.writer.begin_input();
     }
 
-    /// About how many bytes of memory it keeps for the next input, beside its tables.
+    /// Bytes of memory that it keeps for the next input, beside those of its tables, which hold what was written.
     pub fn kept_bytes(&self) -> usize {
         self.writer.kept_bytes()
     }

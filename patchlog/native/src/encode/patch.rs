@@ -111,11 +111,11 @@ impl PatchWriter {
     /// What is set from now on comes from another source.
     pub fn begin_input(&mut self) {
         if let Some(terms) = &mut self.terms {
-            terms.forget_handles();
+            terms.forget_terms();
         }
     }
 
-    /// About how many bytes of memory the buffers have.
+    /// Bytes of memory that the buffers of rows and frames have.
     pub fn kept_bytes(&self) -> usize {
         self.frames.kept_bytes() + self.row.capacity()
     }

@@ -20,6 +20,9 @@ enum Kind {
     DefaultGraph,
 }
 
+/// Bytes of a text that a register keeps room for.
+const KEPT_TEXT: usize = 1 << 10;
+
 struct Register {
     kind: Kind,
     /// IRI, label or lexical form.
@@ -76,10 +79,16 @@ impl TermWriter {
         self.forget_repeats();
     }
 
-    /// Those that are handed out from now on have the same numbers again.
-    pub fn forget_handles(&mut self) {
+    /// Forget what was set, with the memory of what is large. Handles have the same numbers again.
+    pub fn forget_terms(&mut self) {
         for register in &mut self.registers {
+            register.kind = Kind::Unset;
             register.handle = 0;
+            register.quoted = None;
+            for text in [&mut register.text, &mut register.extra] {
+                text.clear();
+                text.shrink_to(KEPT_TEXT);
+            }
         }
         self.next_handle = 0;
     }

@@ -152,7 +152,7 @@ pub struct WholeIntake {
     sink: Mutex<Option<BodySink>>,
 }
 
-/// A sink with more memory than this is not kept.
+/// A sink with larger buffers than this is not kept: more was written than a small input does.
 const MOST_KEPT_BYTES: usize = 64 << 10;
 
 #[pymethods]

@@ -16,7 +16,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
+from contextlib import suppress
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -74,6 +76,9 @@ class _JoinedWrites:
         self._transport = transport
         self._loop = loop
         self._waiting: list[bytes] = []
+        # What can be written to as to a file.
+        is_plain = os.name == "posix" and transport.get_extra_info("sslcontext") is None
+        self._file: int | None = transport.get_extra_info("socket").fileno() if is_plain else None
         self.is_closing = transport.is_closing
 
     def write(self, data: bytes) -> None:
@@ -85,9 +90,17 @@ class _JoinedWrites:
             self._loop.call_soon(self._send)
 
     def write_at_once(self, data: bytes) -> None:
-        """Send some bytes before anything else is done."""
-        self._waiting.append(data)
-        self._send()
+        """Send some bytes before anything else is done.
+
+        Past the transport where nothing waits there: it keeps Python's lock while the system sends and wakes the client.
+        """
+        sent = 0
+        if self._file is not None and not self._waiting and self._transport.get_write_buffer_size() == 0:
+            with suppress(OSError):  # the transport meets it again, be it that there is no room or nobody
+                sent = os.write(self._file, data)
+        if sent < len(data):
+            self._waiting.append(data[sent:])
+            self._send()
 
     def close(self) -> None:
         """Send what waits, and close."""

@@ -92,7 +92,7 @@ class _JoinedWrites:
     def write_at_once(self, data: bytes) -> None:
         """Send some bytes before anything else is done.
 
-        Past the transport where nothing waits there: it keeps Python's lock while the system sends and wakes the client.
+        Past the transport where nothing waits there: that keeps Python's lock while the system wakes the client.
         """
         sent = 0
         if self._file is not None and not self._waiting and self._transport.get_write_buffer_size() == 0:

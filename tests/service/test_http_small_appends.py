@@ -226,8 +226,9 @@ def lines_of(log, request_id):
     return [json.loads(line) for line in found]
 
 
-@pytest.mark.parametrize("pause", [0, 1.3])
-def test_append_that_is_cut_off_is_told_of(request_of, log, pause):
+@pytest.mark.parametrize(("pause", "least"), [(0, 0), (2, 1500)])
+def test_append_that_is_cut_off_is_told_of(request_of, log, pause, least):
+    """The second for which it is held counts; the service may see it some time after it was sent."""
     name = f"{log.name}-{pause}"
     with log.service.connect() as connection:
         connection.sendall(request_of(f"X-Request-Id: {name}")[:-20])
@@ -235,11 +236,13 @@ def test_append_that_is_cut_off_is_told_of(request_of, log, pause):
 
     [told] = lines_of(log, name)
 
-    assert (told["status"], told["milliseconds"] >= pause * 1000) == (400, True)
+    assert told["status"] == 400
+    assert told["milliseconds"] > least
 
 
-@pytest.mark.parametrize("pause", [0.3, 1.3])
-def test_time_of_a_slow_body_is_told(connection, request_of, log, pause):
+@pytest.mark.parametrize(("pause", "least"), [(0.5, 0.25), (2, 1.5)])
+def test_time_of_a_slow_body_is_told(connection, request_of, log, pause, least):
+    """From its first bytes on, which the service may see some time after they were sent."""
     request = request_of(f"X-Request-Id: {log.name}")
     begun = time.monotonic()
     connection.sendall(request[:-20])
@@ -249,7 +252,7 @@ def test_time_of_a_slow_body_is_told(connection, request_of, log, pause):
 
     [told] = lines_of(log, log.name)
 
-    assert pause <= told["milliseconds"] / 1000 <= time.monotonic() - begun
+    assert least <= told["milliseconds"] / 1000 <= time.monotonic() - begun
 
 
 @pytest.mark.parametrize(

@@ -175,10 +175,8 @@ class GuardedHttp(HttpToolsProtocol):
     @property
     def is_between_requests(self) -> bool:
         """Whether all that came is answered, and another request is welcome."""
-        cycle: RequestResponseCycle | None = self.cycle  # as uvicorn has it, though it says otherwise
         return (
-            not (self._is_in_body or self._head or self._ignores_rest)
-            and (cycle is None or cycle.response_complete)
+            not (self._is_in_body or self._head or self._ignores_rest or self._is_answering)
             and len(self.connections) < self._settings.max_connections
         )
 

@@ -302,7 +302,7 @@ class MemoryAppend:
     @property
     def patches(self) -> Sequence[IngestedPatch]:
         """What is known of the patches."""
-        return [patch.ingested for patch in self.staging.patches]
+        return self.staging.ingested
 
     @property
     def size(self) -> int:

@@ -48,7 +48,7 @@ class StagedAppend:
     @property
     def patches(self) -> Sequence[IngestedPatch]:
         """What is known of the patches."""
-        return [patch.ingested for patch in self._staging.patches]
+        return self._staging.ingested
 
     @property
     def size(self) -> int:

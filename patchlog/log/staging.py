@@ -85,6 +85,11 @@ class Staging:
         self._body_bytes = 0
 
     @property
+    def ingested(self) -> Sequence[IngestedPatch]:
+        """What is known of the patches."""
+        return [patch.ingested for patch in self.patches]
+
+    @property
     def is_spooled(self) -> bool:
         """Whether hashing the first patch takes more than a moment."""
         return self.patches[0].spooled > 0

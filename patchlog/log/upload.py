@@ -51,7 +51,7 @@ class LocalUpload:
             self._stage(self._intake.finish())
             # Its tables take megabytes, which many uploads that wait for the writer would keep.
             self._intake = None
-        return [patch.ingested for patch in self._staging.patches]
+        return self._staging.ingested
 
     def append(self, expected_head: ExpectedHead = ANY_HEAD) -> Appended:
         """Say that the input has ended and append its patches."""

@@ -226,33 +226,34 @@ def lines_of(log, request_id):
     return [json.loads(line) for line in found]
 
 
-@pytest.mark.parametrize(("pause", "least"), [(0, 0), (2, 1500)])
-def test_append_that_is_cut_off_is_told_of(request_of, log, pause, least):
-    """The second for which it is held counts; the service may see it some time after it was sent."""
+UNSEEN_SECONDS = 0.4
+"""In which a service on a busy machine sees what was sent."""
+
+
+@pytest.mark.parametrize("pause", [0, 1.3])
+def test_append_that_is_cut_off_is_told_of(request_of, log, pause):
     name = f"{log.name}-{pause}"
     with log.service.connect() as connection:
         connection.sendall(request_of(f"X-Request-Id: {name}")[:-20])
-        time.sleep(pause)
+        time.sleep(pause and pause + UNSEEN_SECONDS)
 
     [told] = lines_of(log, name)
 
-    assert told["status"] == 400
-    assert told["milliseconds"] > least
+    assert (told["status"], told["milliseconds"] >= pause * 1000) == (400, True)
 
 
-@pytest.mark.parametrize(("pause", "least"), [(0.5, 0.25), (2, 1.5)])
-def test_time_of_a_slow_body_is_told(connection, request_of, log, pause, least):
-    """From its first bytes on, which the service may see some time after they were sent."""
+@pytest.mark.parametrize("pause", [0.3, 1.3])
+def test_time_of_a_slow_body_is_told(connection, request_of, log, pause):
     request = request_of(f"X-Request-Id: {log.name}")
     begun = time.monotonic()
     connection.sendall(request[:-20])
-    time.sleep(pause)
+    time.sleep(pause + UNSEEN_SECONDS)
     connection.sendall(request[-20:])
     answers_from(connection, 1)
 
     [told] = lines_of(log, log.name)
 
-    assert least <= told["milliseconds"] / 1000 <= time.monotonic() - begun
+    assert pause <= told["milliseconds"] / 1000 <= time.monotonic() - begun
 
 
 @pytest.mark.parametrize(

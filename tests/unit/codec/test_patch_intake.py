@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from hashlib import sha256
 
 import pytest
@@ -75,15 +76,27 @@ def test_both_implementations_take_in_the_same(both_codecs, rows, size):
 @given(inputs=st.lists(st.lists(_ROWS, max_size=14), max_size=3))
 def test_whole_inputs_are_taken_in_as_those_that_come_in_pieces(both_codecs, inputs):
     for codec in both_codecs:
-        intake = codec.WholeIntake("rdf-patch", _OPTIONS)
+        intakes = {source: codec.WholeIntake(source, _OPTIONS) for source in ("rdf-patch", "jelly-patch")}
         for rows in inputs:
-            data = "\n".join([*rows, ""]).encode()
-            expected, error = _taken_in(codec, "rdf-patch", data, len(data) + 1)
-            if error is None:
-                assert _with_hashes(intake.take(data)) == expected
-            else:
-                with pytest.raises(error):
-                    intake.take(data)
+            text = "\n".join([*rows, ""]).encode()
+            for source, data in (("rdf-patch", text), ("jelly-patch", _as_jelly(codec, text))):
+                expected, error = _taken_in(codec, source, data, len(data) + 1)
+                if error is None:
+                    assert _with_hashes(intakes[source].take(data)) == expected
+                else:
+                    with pytest.raises(error):
+                        intakes[source].take(data)
+
+
+def _as_jelly(codec, text: bytes) -> bytes:
+    """A patch as Jelly-Patch; as far as it is well formed."""
+    converter = codec.Converter("rdf-patch", "jelly-patch", patch_options=_OPTIONS)
+    written = b""
+    with suppress(CodecError, TransactionError):
+        for line in text.splitlines(keepends=True):
+            written += converter.feed(line)
+        written += converter.finish()
+    return written
 
 
 def test_stored_patches_laid_end_to_end_are_one_stream(codec):

@@ -35,10 +35,20 @@ def strings_of(pyarrow: Any, batch: Any, name: str) -> list[str | None]:
     column = batch.column(batch.schema.names.index(name))
     if not _holds_strings(pyarrow.types, column.type):
         raise UsageError(f"the Arrow column {name!r} does not hold strings, but {column.type}")
+    if pyarrow.types.is_dictionary(column.type):
+        _check_indexes(column, name)
     try:
         return column.to_pylist()  # type: ignore[no-any-return]
     except UnicodeDecodeError as error:
         raise InvalidTerm(f"the Arrow column {name!r} holds a string that is not UTF-8") from error
+
+
+def _check_indexes(column: Any, name: str) -> None:
+    """pyarrow reads what a negative index points to, whatever it is."""
+    known = range(len(column.dictionary))
+    for row, index in enumerate(column.indices.to_pylist()):
+        if index is not None and index not in known:
+            raise UsageError(f"row {row} of the Arrow column {name!r} points to value {index}, which is not there")
 
 
 def _holds_strings(types: Any, column_type: Any) -> bool:

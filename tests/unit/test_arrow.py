@@ -233,6 +233,43 @@ def test_strings_of_all_layouts_are_encoded(codec, string_type):
     assert encode(codec, "nquads", batch.slice(1)) == STATEMENTS.split(b"\n", 1)[1]
 
 
+TEXTS = ["<http://a/é>", "<s>", "_:b", "<s>", "<http://a/日本>"]
+
+
+@pytest.mark.parametrize("sink", ["nquads", "jelly"])
+@pytest.mark.parametrize("index_type", [pa.int8(), pa.int32(), pa.uint32()], ids=str)
+@given(
+    values=st.permutations(TEXTS),
+    picks=st.lists(st.tuples(*[st.integers(0, len(TEXTS) - 1)] * 3, st.none() | st.integers(0, len(TEXTS) - 1))),
+    cut=st.integers(0, 3),
+)
+def test_dictionaries_are_encoded_like_their_strings(codec, sink, index_type, values, picks, cut):
+    """Of any index type, with values that come twice, nulls, and rows that are left out at the front."""
+    columns = zip(("subject", "predicate", "object", "graph"), zip(*picks, strict=True), strict=False)
+    options = RdfOptions(generalized_statements=True)
+    dictionaries, strings = {}, {}
+    for name, column in columns:
+        values_of_place = ["<p>"] if name == "predicate" else values
+        indexes = [None if pick is None else pick % len(values_of_place) for pick in column]
+        dictionaries[name] = pa.DictionaryArray.from_arrays(pa.array(indexes, index_type), values_of_place)
+        strings[name] = pa.array([None if at is None else values_of_place[at] for at in indexes], pa.string())
+    if not picks:
+        return
+
+    found = [
+        encode(codec, sink, pa.record_batch(made).slice(cut), rdf_options=options) for made in (dictionaries, strings)
+    ]
+
+    assert found[0] == found[1]
+
+
+def test_null_in_a_dictionary_is_a_null(codec):
+    graphs = pa.DictionaryArray.from_arrays(pa.array([0, 1]), pa.array(["<g>", None]))
+    batch = batch_of([("<s>", "<p>", "<o>")] * 2, ("subject", "predicate", "object")).append_column("graph", graphs)
+
+    assert encode(codec, "nquads", batch) == b"<s> <p> <o> <g> .\n<s> <p> <o> .\n"
+
+
 def test_streams_of_batches_are_encoded(codec):
     table = pa.Table.from_batches([batch_of([("<s>", "<p>", "<o>", None)]), batch_of([("<s>", "<p>", "<q>", "")])])
 
@@ -344,6 +381,31 @@ def test_string_that_is_not_utf8_is_refused(codec):
 
     with pytest.raises(InvalidTerm):
         encode(codec, "nquads", pa.record_batch({"subject": broken, "predicate": broken, "object": broken}))
+
+
+@pytest.mark.parametrize("is_dictionary", [True, False])
+def test_strings_that_are_utf8_only_together_are_refused(codec, is_dictionary):
+    offsets, text = pa.array([0, 4, 8], pa.int32()).buffers()[1], "<aé><b>".encode()
+    assert text[:4] == b"<a\xc3\xa9"
+    cut = pa.array([0, 3, 8], pa.int32()).buffers()[1]
+    whole, halves = (
+        pa.Array.from_buffers(pa.string(), 2, [None, places, pa.py_buffer(text)]) for places in (offsets, cut)
+    )
+    assert whole.to_pylist() == ["<aé", "><b>"]
+    if is_dictionary:
+        halves = pa.DictionaryArray.from_arrays(pa.array([0, 1], pa.int32()), halves)
+
+    with pytest.raises(InvalidTerm, match="UTF-8"):
+        encode(codec, "nquads", pa.record_batch({name: halves for name in ("subject", "predicate", "object")}))
+
+
+@pytest.mark.parametrize("index", [7, 1, -1])
+@pytest.mark.parametrize("index_type", [pa.int8(), pa.int32()], ids=str)
+def test_index_that_points_to_nothing_is_refused(codec, index, index_type):
+    broken = pa.DictionaryArray.from_arrays(pa.array([0, index], index_type), pa.array(["<a>"]), safe=False)
+
+    with pytest.raises(UsageError, match=f"row 1 .* value {index},"):
+        encode(codec, "nquads", pa.record_batch({name: broken for name in ("subject", "predicate", "object")}))
 
 
 def test_unknown_formats_are_refused(codec):

@@ -406,7 +406,8 @@ pub enum Parsed<'a> {
     Plain(Cow<'a, str>),
     Language(Cow<'a, str>, Cow<'a, str>),
     Typed(Cow<'a, str>, Cow<'a, str>),
-    Quoted(QuotedTriple),
+    /// In a box, so that what nearly all terms are is small enough to hand on.
+    Quoted(Box<QuotedTriple>),
     DefaultGraph,
 }
 
@@ -435,7 +436,7 @@ fn parse_whole(text: &str) -> Option<Parsed<'_>> {
             let OwnedTerm::Quoted(triple) = take_owned(&mut rest, 0)? else {
                 return None;
             };
-            rest.is_empty().then_some(Parsed::Quoted(*triple))
+            rest.is_empty().then_some(Parsed::Quoted(triple))
         }
         Some(b'<') => Some(Parsed::Iri(canonical_iri(text)?)),
         Some(b'_') => {

@@ -1,7 +1,7 @@
 //! Protobuf's wire format, by hand: varints, tags, fields. Knows no message.
 
 use crate::fault::{Result, malformed};
-use crate::text::append;
+use crate::text::{append, append_all};
 
 pub const VARINT: u8 = 0;
 pub const FIXED64: u8 = 1;
@@ -137,6 +137,9 @@ pub fn put_tag(out: &mut Vec<u8>, field: u32, wire_type: u8) {
 
 #[inline(always)]
 pub fn put_bytes(out: &mut Vec<u8>, field: u32, value: &[u8]) {
+    if field < 16 && value.len() < 0x80 {
+        return append_all(out, [&[(field << 3) as u8 | LENGTH, value.len() as u8], value]);
+    }
     put_tag(out, field, LENGTH);
     put_varint(out, value.len() as u64);
     append(out, value);

@@ -4,8 +4,83 @@ use crate::arrow::abi::{ArrowArray, ArrowSchema};
 use crate::arrow::strings::StringColumn;
 use crate::decode::nquads::Datatypes;
 use crate::fault::{Result, invalid_term, usage_error};
+use crate::scan::literal_needs_escape;
 use crate::sink::{Action, LiteralKind, Place, Sink, Transaction};
 use crate::text::{Parsed, parse_canonical};
+
+/// What a row of a batch says.
+#[derive(Clone, Copy)]
+enum Operation {
+    Statement(Action),
+    Namespace(Action),
+    Header,
+    Transaction(Transaction),
+    Punctuation,
+}
+
+impl Operation {
+    fn of(code: &str) -> Option<Operation> {
+        Some(match code {
+            "A" | "+" => Operation::Statement(Action::Add),
+            "D" | "-" => Operation::Statement(Action::Delete),
+            "PA" => Operation::Namespace(Action::Add),
+            "PD" => Operation::Namespace(Action::Delete),
+            "H" => Operation::Header,
+            "TX" => Operation::Transaction(Transaction::Start),
+            "TC" => Operation::Transaction(Transaction::Commit),
+            "TA" => Operation::Transaction(Transaction::Abort),
+            "Z" => Operation::Punctuation,
+            _ => return None,
+        })
+    }
+}
+
+/// The column of operations: the codes of its dictionary are told apart once.
+struct OperationColumn<'a> {
+    strings: StringColumn<'a>,
+    known: Vec<Option<Operation>>,
+}
+
+/// There are eleven codes. What a dictionary has beyond so many is told apart row by row.
+const KNOWN_CODES: usize = 16;
+
+impl<'a> OperationColumn<'a> {
+    fn new(strings: StringColumn<'a>) -> Self {
+        let values = strings.dictionary_values().unwrap_or(0);
+        OperationColumn {
+            strings,
+            known: vec![None; values.min(KNOWN_CODES)],
+        }
+    }
+
+    #[inline(always)]
+    fn at(&mut self, row: usize) -> Result<Operation> {
+        let index = self.strings.index_at(row);
+        let known = index.and_then(|index| self.known.get_mut(index));
+        if let Some(Some(operation)) = known {
+            return Ok(*operation);
+        }
+        let code = self.strings.at(row)?;
+        let code = code.ok_or_else(|| usage_error(format!("row {row}: operation is null")))?;
+        let operation = Operation::of(code)
+            .ok_or_else(|| usage_error(format!("row {row}: operation {code:?} is not known")))?;
+        if let Some(known) = known {
+            *known = Some(operation);
+        }
+        Ok(operation)
+    }
+
+    /// The name in the row of an operation that has one.
+    fn name_at(&self, row: usize, names: Option<&StringColumn<'a>>) -> Result<&'a str> {
+        if let Some(name) = names.map_or(Ok(None), |names| names.at(row))? {
+            return Ok(name);
+        }
+        let code = self.strings.at(row)?.unwrap_or_default();
+        Err(usage_error(format!(
+            "row {row}: an operation {code} needs a name"
+        )))
+    }
+}
 
 /// What is known of a value of a dictionary.
 enum Known<I> {
@@ -23,7 +98,8 @@ struct TermColumn<'a, S: Sink> {
 }
 
 impl<'a, S: Sink> TermColumn<'a, S> {
-    fn new(strings: StringColumn<'a>) -> Self {
+    fn new(mut strings: StringColumn<'a>, rows: usize) -> Self {
+        strings.check_utf8(rows);
         let values = strings.dictionary_values().unwrap_or(0);
         TermColumn {
             strings,
@@ -88,9 +164,35 @@ impl<'a, S: Sink> TermColumn<'a, S> {
     }
 }
 
+/// Set a register from a literal of a datatype that was met before, and without escapes; false where the text is not one.
+#[inline(always)]
+fn set_known_typed<S: Sink>(
+    text: &str,
+    place: Place,
+    datatypes: &mut Datatypes<S>,
+    sink: &mut S,
+) -> Result<bool> {
+    let Some((datatype, length)) = datatypes.named_last(text.as_bytes()) else {
+        return Ok(false);
+    };
+    let quoted = &text[..text.len() - length];
+    match quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
+        Some(lexical) if !literal_needs_escape(lexical.as_bytes()) => {
+            sink.literal(place, lexical, LiteralKind::Typed(datatype))?;
+            Ok(true)
+        }
+        _ => Ok(false),
+    }
+}
+
 /// Set a register from canonical text.
 #[inline]
 pub fn set_term<S: Sink>(text: &str, place: Place, datatypes: &mut Datatypes<S>, sink: &mut S) -> Result<()> {
+    if let [b'"', .., b'>'] = text.as_bytes() {
+        if set_known_typed(text, place, datatypes, sink)? {
+            return Ok(());
+        }
+    }
     match parse_canonical(text)? {
         Parsed::Iri(iri) => sink.plain_iri(place, &iri),
         Parsed::BlankNode(label) => sink.blank_node(place, &label),
@@ -122,31 +224,31 @@ pub unsafe fn read_batch<S: Sink>(
 ) -> Result<()> {
     // SAFETY: promised by the caller.
     let column = |wanted: &str| unsafe { StringColumn::named(schema, array, wanted) };
-    let operation = column("operation")?;
-    let name = column("name")?;
+    let mut operations = column("operation")?.map(OperationColumn::new);
+    let names = column("name")?;
+    let (offset, rows) = (array.offset as usize, array.length as usize);
     let mut terms: [Option<TermColumn<'_, S>>; 4] = [None, None, None, None];
     for (slot, wanted) in terms.iter_mut().zip(TERM_NAMES) {
-        *slot = column(wanted)?.map(TermColumn::new);
+        *slot = column(wanted)?.map(|strings| TermColumn::new(strings, rows));
     }
     let [Some(subject), Some(predicate), Some(object), graph] = &mut terms else {
         return Err(usage_error(
             "an Arrow batch needs the columns subject, predicate and object",
         ));
     };
-    let offset = array.offset as usize;
-    for row in offset..offset + array.length as usize {
-        let code = match &operation {
-            None => "A",
-            Some(column) => column
-                .at(row)?
-                .ok_or_else(|| usage_error(format!("row {row}: operation is null")))?,
+    for row in offset..offset + rows {
+        let operation = match &mut operations {
+            None => Operation::Statement(Action::Add),
+            Some(operations) => operations.at(row)?,
         };
-        let name_at = || -> Result<&str> {
-            let text = name.as_ref().map_or(Ok(None), |column| column.at(row))?;
-            text.ok_or_else(|| usage_error(format!("row {row}: an operation {code} needs a name")))
+        // Only where there are operations is there one that has a name.
+        let name_at = || {
+            operations
+                .as_ref()
+                .map_or(Ok(""), |column| column.name_at(row, names.as_ref()))
         };
-        match code {
-            "A" | "+" | "D" | "-" => {
+        match operation {
+            Operation::Statement(action) => {
                 let mut is_whole = subject.set(row, Place::Subject, datatypes, sink)?;
                 is_whole &= predicate.set(row, Place::Predicate, datatypes, sink)?;
                 is_whole &= object.set(row, Place::Object, datatypes, sink)?;
@@ -159,14 +261,9 @@ pub unsafe fn read_batch<S: Sink>(
                     Some(graph) => graph.set(row, Place::Graph, datatypes, sink)?,
                     None => false,
                 };
-                let action = if matches!(code, "A" | "+") {
-                    Action::Add
-                } else {
-                    Action::Delete
-                };
                 sink.statement(action, has_graph)?;
             }
-            "PA" | "PD" => {
+            Operation::Namespace(action) => {
                 let has_iri = match object.strings.at(row)? {
                     Some(text) => {
                         set_term(text, Place::Value, datatypes, sink)?;
@@ -178,25 +275,17 @@ pub unsafe fn read_batch<S: Sink>(
                     Some(graph) => graph.set(row, Place::Graph, datatypes, sink)?,
                     None => false,
                 };
-                let action = if code == "PA" { Action::Add } else { Action::Delete };
                 sink.namespace(action, name_at()?, has_iri, has_graph)?;
             }
-            "H" => {
+            Operation::Header => {
                 let text = object.strings.at(row)?;
                 let text =
                     text.ok_or_else(|| invalid_term(format!("row {row}: a header needs a value in object")))?;
                 set_term(text, Place::Value, datatypes, sink)?;
                 sink.header(name_at()?)?;
             }
-            "TX" => sink.transaction(Transaction::Start)?,
-            "TC" => sink.transaction(Transaction::Commit)?,
-            "TA" => sink.transaction(Transaction::Abort)?,
-            "Z" => sink.punctuation()?,
-            other => {
-                return Err(usage_error(format!(
-                    "row {row}: operation {other:?} is not known"
-                )));
-            }
+            Operation::Transaction(transaction) => sink.transaction(transaction)?,
+            Operation::Punctuation => sink.punctuation()?,
         }
     }
     Ok(())

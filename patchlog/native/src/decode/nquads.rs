@@ -8,14 +8,25 @@ use crate::scan::end_of_iri;
 use crate::sink::{
     Action, LiteralKind, OwnedKind, OwnedTerm, Place, QuotedTriple, STATEMENT_PLACES, Sink, Stream,
 };
-use crate::text::{MAX_TEXT_DEPTH, XSD_STRING, append, is_label_byte, is_language_byte, unescaped};
+use crate::text::{
+    MAX_TEXT_DEPTH, XSD_STRING, append, datatype_suffix, is_label_byte, is_language_byte, same, unescaped,
+};
+
+struct Datatype<D> {
+    iri: String,
+    /// How canonical text writes it behind a lexical form.
+    suffix: Vec<u8>,
+    made: D,
+}
 
 /// Datatypes that the sink made, with those met last in front.
 pub struct Datatypes<S: Sink> {
-    known: Vec<(String, S::Datatype)>,
+    known: Vec<Datatype<S::Datatype>>,
 }
 
 const DATATYPES_REMEMBERED: usize = 32;
+/// So many are in front, in no order.
+const DATATYPES_IN_FRONT: usize = 4;
 
 impl<S: Sink> Datatypes<S> {
     pub fn new() -> Self {
@@ -27,22 +38,56 @@ impl<S: Sink> Datatypes<S> {
         if iri == XSD_STRING {
             return sink.literal(place, lexical, LiteralKind::Plain);
         }
-        let at = match self.known.iter().position(|(known, _)| known == iri) {
+        let at = match self.known.iter().position(|known| known.iri == iri) {
             Some(at) => at,
             None => {
                 if self.known.len() == DATATYPES_REMEMBERED {
                     self.known.pop();
                 }
-                let made = sink.make_datatype(iri)?;
-                self.known.push((iri.to_owned(), made));
+                self.known.push(Datatype {
+                    made: sink.make_datatype(iri)?,
+                    iri: iri.to_owned(),
+                    suffix: datatype_suffix(iri),
+                });
                 self.known.len() - 1
             }
         };
-        if at > 3 {
-            self.known.swap(at, 3);
-            return sink.literal(place, lexical, LiteralKind::Typed(&self.known[3].1));
+        sink.literal(place, lexical, LiteralKind::Typed(self.bring_forward(at)))
+    }
+
+    #[inline(always)]
+    fn bring_forward(&mut self, at: usize) -> &S::Datatype {
+        let last = DATATYPES_IN_FRONT - 1;
+        if at <= last {
+            return &self.known[at].made;
         }
-        sink.literal(place, lexical, LiteralKind::Typed(&self.known[at].1))
+        self.known.swap(at, last);
+        &self.known[last].made
+    }
+
+    /// The datatype that a text goes on with, where it is one that was met, and the length of what names it. It does not have
+    /// to be taken apart then.
+    #[inline(always)]
+    fn named_first(&mut self, text: &[u8]) -> Option<(&S::Datatype, usize)> {
+        let is_named = |known: &Datatype<_>| {
+            let start = text.get(..known.suffix.len());
+            start.is_some_and(|start| same(start, &known.suffix))
+        };
+        let at = self.known.iter().position(is_named)?;
+        let length = self.known[at].suffix.len();
+        Some((self.bring_forward(at), length))
+    }
+
+    /// As above, for what a text ends with.
+    #[inline(always)]
+    pub fn named_last(&mut self, text: &[u8]) -> Option<(&S::Datatype, usize)> {
+        let is_named = |known: &Datatype<_>| {
+            let start = text.len().wrapping_sub(known.suffix.len());
+            text.get(start..).is_some_and(|end| same(end, &known.suffix))
+        };
+        let at = self.known.iter().position(is_named)?;
+        let length = self.known[at].suffix.len();
+        Some((self.bring_forward(at), length))
     }
 }
 
@@ -384,6 +429,10 @@ pub fn literal<S: Sink>(
             sink.literal(place, &lexical, LiteralKind::Language(&language))
         }
         Some(b'^') => {
+            if let Some((datatype, length)) = datatypes.named_first(cursor.rest()) {
+                cursor.at += length;
+                return sink.literal(place, &lexical, LiteralKind::Typed(datatype));
+            }
             let iri = datatype_iri(cursor)?;
             datatypes.literal(sink, place, &lexical, &iri)
         }

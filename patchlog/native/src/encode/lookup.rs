@@ -26,23 +26,85 @@ const LONG: u8 = u8::MAX;
 /// An entry with this serial is not to be remembered: the serials have run out.
 const NO_SERIAL: u32 = 0;
 
-/// Neighbours of an entry in order of use. Kept apart from the entries: to use one touches its neighbours too.
+/// Neighbours of an entry in order of use, by their ids. Kept apart from the entries: to use one touches its neighbours too.
 #[derive(Clone, Copy)]
 struct Link {
     older: u32,
     newer: u32,
 }
 
+/// The order of use is a ring, so that all that is in it has neighbours: this id, which no entry has, stands between the
+/// entry that was used last and the oldest one.
+const RING: u32 = 0;
+
 const UNLINKED: Link = Link {
-    older: NONE,
-    newer: NONE,
+    older: RING,
+    newer: RING,
 };
+
+/// Entries in order of use.
+struct Order {
+    /// By id, one more than there are entries. All ids that stand in them are those of links.
+    links: Vec<Link>,
+}
+
+impl Order {
+    fn new() -> Self {
+        Order {
+            links: vec![UNLINKED],
+        }
+    }
+
+    fn clear(&mut self) {
+        self.links.clear();
+        self.links.push(UNLINKED);
+    }
+
+    /// Make room for the next entry, which is not in the order yet.
+    fn push(&mut self) {
+        self.links.push(UNLINKED);
+    }
+
+    fn oldest(&self) -> u32 {
+        self.links[RING as usize].newer
+    }
+
+    fn newest(&self) -> u32 {
+        self.links[RING as usize].older
+    }
+
+    fn newer(&self, id: u32) -> u32 {
+        self.links[id as usize].newer
+    }
+
+    #[inline(always)]
+    fn remove(&mut self, id: u32) {
+        let Link { older, newer } = self.links[id as usize];
+        // SAFETY: neighbours are links of this order.
+        unsafe {
+            self.links.get_unchecked_mut(older as usize).newer = newer;
+            self.links.get_unchecked_mut(newer as usize).older = older;
+        }
+    }
+
+    /// Put an entry, which is not in the order, behind all others.
+    #[inline(always)]
+    fn add(&mut self, id: u32) {
+        let older = self.newest();
+        self.links[id as usize] = Link { older, newer: RING };
+        // SAFETY: neighbours are links of this order, and so is the ring's own.
+        unsafe {
+            self.links.get_unchecked_mut(older as usize).newer = id;
+            self.links.get_unchecked_mut(RING as usize).older = id;
+        }
+    }
+}
 
 pub struct Lookup {
     what: &'static str,
     size: u32,
     entries: Vec<Entry>,
-    links: Vec<Link>,
+    order: Order,
     /// By index, as far as there are any.
     long_texts: Vec<Vec<u8>>,
     /// Open addressing with linear probing, at most half full: the hash in the upper half, the index plus one in the lower;
@@ -51,8 +113,6 @@ pub struct Lookup {
     mask: usize,
     /// Indexes of entries that were found lately, by a glance at their text.
     hints: [u32; HINTS],
-    oldest: u32,
-    newest: u32,
     /// The id of the entry that was written last.
     last_written: u32,
     next_serial: u32,
@@ -84,13 +144,11 @@ impl Lookup {
             what,
             size,
             entries: Vec::new(),
-            links: Vec::new(),
+            order: Order::new(),
             long_texts: Vec::new(),
             buckets: vec![0; buckets],
             mask: buckets - 1,
             hints: [NONE; HINTS],
-            oldest: NONE,
-            newest: NONE,
             last_written: 0,
             next_serial: NO_SERIAL + 1,
         }
@@ -113,14 +171,12 @@ impl Lookup {
             self.buckets.fill(0);
         }
         self.entries.clear();
-        self.links.clear();
+        self.order.clear();
         for _ in 0..reserved {
             // Not in the order of use, not in a bucket and not hinted at, so it is neither found nor given up.
             self.push_entry();
         }
         self.hints.fill(NONE);
-        self.oldest = NONE;
-        self.newest = NONE;
         // No id is this one plus one, so the first entry is written with its own.
         self.last_written = NONE;
     }
@@ -130,7 +186,7 @@ impl Lookup {
     }
 
     fn push_entry(&mut self) {
-        self.links.push(UNLINKED);
+        self.order.push();
         self.entries.push(Entry {
             row: 0,
             hash: 0,
@@ -194,37 +250,8 @@ impl Lookup {
     #[inline(always)]
     fn touch(&mut self, index: u32, row: u64) {
         self.entries[index as usize].row = row;
-        if self.newest != index {
-            self.unlink(index);
-            self.link_newest(index);
-        }
-    }
-
-    #[inline(always)]
-    fn unlink(&mut self, index: u32) {
-        let Link { older, newer } = self.links[index as usize];
-        match older {
-            NONE => self.oldest = newer,
-            _ => self.links[older as usize].newer = newer,
-        }
-        match newer {
-            NONE => self.newest = older,
-            _ => self.links[newer as usize].older = older,
-        }
-    }
-
-    #[inline(always)]
-    fn link_newest(&mut self, index: u32) {
-        let newest = self.newest;
-        self.links[index as usize] = Link {
-            older: newest,
-            newer: NONE,
-        };
-        match newest {
-            NONE => self.oldest = index,
-            _ => self.links[newest as usize].newer = index,
-        }
-        self.newest = index;
+        self.order.remove(index + 1);
+        self.order.add(index + 1);
     }
 
     /// As `find`, for texts that are long and few: most are found by a glance.
@@ -282,7 +309,7 @@ impl Lookup {
         if self.next_serial != NO_SERIAL {
             self.next_serial = self.next_serial.wrapping_add(1);
         }
-        self.link_newest(index);
+        self.order.add(index + 1);
         if self.entries.len() * 2 > self.buckets.len() {
             self.grow_buckets();
         } else {
@@ -302,14 +329,15 @@ impl Lookup {
     }
 
     fn give_up_oldest(&mut self, row: u64) -> Result<u32> {
-        let index = self.oldest;
-        if index == NONE || self.entries[index as usize].row == row {
+        let oldest = self.order.oldest();
+        if oldest == RING || self.entries[oldest as usize - 1].row == row {
             return Err(unsupported(format!(
                 "the {} table is too small: one row needs more than its {} entries",
                 self.what, self.size
             )));
         }
-        self.unlink(index);
+        let index = oldest - 1;
+        self.order.remove(oldest);
         self.remove_bucket(self.entries[index as usize].hash, index);
         Ok(index)
     }
@@ -320,10 +348,10 @@ impl Lookup {
         self.buckets.clear();
         self.buckets.resize(size, 0);
         // All that are in the order of use: entries that are left alone are not.
-        let mut index = self.oldest;
-        while index != NONE {
-            self.insert_bucket(self.entries[index as usize].hash, index);
-            index = self.links[index as usize].newer;
+        let mut id = self.order.oldest();
+        while id != RING {
+            self.insert_bucket(self.entries[id as usize - 1].hash, id - 1);
+            id = self.order.newer(id);
         }
     }
 

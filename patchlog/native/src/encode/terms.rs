@@ -5,7 +5,7 @@ use crate::encode::frames::Frames;
 use crate::fault::{Fault, Result, invalid_term};
 use crate::options::TermOptions;
 use crate::sink::{OwnedKind, OwnedTerm, PLACES, Place, QuotedTriple};
-use crate::text::{append, same};
+use crate::text::{append, append_all, same};
 use crate::wire::{LENGTH, VARINT, put_bytes, put_string, put_tag, put_varint, varint_size};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -390,24 +390,58 @@ fn write_quoted(
     Ok(())
 }
 
+/// Write a varint of 32 bits, and return where what follows it is to be written.
+///
+/// # Safety
+/// There is room for five bytes.
+#[inline(always)]
+unsafe fn write_varint(to: *mut u8, value: u32) -> *mut u8 {
+    // SAFETY: promised by the caller.
+    unsafe {
+        if value < 1 << 7 {
+            *to = value as u8;
+            return to.add(1);
+        }
+        if value < 1 << 14 {
+            *to = value as u8 | 0x80;
+            *to.add(1) = (value >> 7) as u8;
+            return to.add(2);
+        }
+        let (mut to, mut value) = (to, value);
+        while value >= 0x80 {
+            *to = value as u8 | 0x80;
+            to = to.add(1);
+            value >>= 7;
+        }
+        *to = value as u8;
+        to.add(1)
+    }
+}
+
+/// The fields of IRIs are below 16, so their tag is one byte.
 #[inline(always)]
 fn put_iri(out: &mut Vec<u8>, field: u32, prefix: u32, name: u32) {
-    put_tag(out, field, LENGTH);
-    let field_size = |id: u32| {
-        if id == 0 {
-            0
-        } else {
-            1 + varint_size(u64::from(id))
+    /// Tag and length, and each id with its tag.
+    const LONGEST: usize = 2 + 2 * (1 + 5);
+    let begin = out.len();
+    out.reserve(LONGEST);
+    // SAFETY: there is room for the longest message, and what is added to the length was written.
+    unsafe {
+        let tag = out.as_mut_ptr().add(begin);
+        let content = tag.add(2);
+        let mut to = content;
+        if prefix != 0 {
+            *to = 1 << 3 | VARINT;
+            to = write_varint(to.add(1), prefix);
         }
-    };
-    out.push((field_size(prefix) + field_size(name)) as u8);
-    if prefix != 0 {
-        out.push(1 << 3 | VARINT);
-        put_varint(out, u64::from(prefix));
-    }
-    if name != 0 {
-        out.push(2 << 3 | VARINT);
-        put_varint(out, u64::from(name));
+        if name != 0 {
+            *to = 2 << 3 | VARINT;
+            to = write_varint(to.add(1), name);
+        }
+        let size = to.offset_from(content) as usize;
+        *tag = (field << 3) as u8 | LENGTH;
+        *tag.add(1) = size as u8;
+        out.set_len(begin + 2 + size);
     }
 }
 
@@ -419,6 +453,33 @@ enum LiteralTail<'a> {
 
 #[inline(always)]
 fn put_literal(out: &mut Vec<u8>, field: u32, lexical: &[u8], tail: &LiteralTail<'_>) {
+    const LEXICAL: u8 = 1 << 3 | LENGTH;
+    const LANGUAGE: u8 = 2 << 3 | LENGTH;
+    const DATATYPE: u8 = 3 << 3 | VARINT;
+    // Nearly always all lengths and ids are of one byte.
+    if field < 16 && (1..100).contains(&lexical.len()) {
+        let tag = (field << 3) as u8 | LENGTH;
+        let length = lexical.len() as u8;
+        match *tail {
+            LiteralTail::Plain => {
+                return append_all(out, [&[tag, 2 + length, LEXICAL, length], lexical]);
+            }
+            LiteralTail::Language(language) if language.len() < 20 => {
+                let head = [tag, 4 + length + language.len() as u8, LEXICAL, length];
+                return append_all(out, [&head, lexical, &[LANGUAGE, language.len() as u8], language]);
+            }
+            LiteralTail::Datatype(id @ ..0x80) => {
+                let head = [tag, 4 + length, LEXICAL, length];
+                return append_all(out, [&head, lexical, &[DATATYPE, id as u8]]);
+            }
+            _ => {}
+        }
+    }
+    put_any_literal(out, field, lexical, tail);
+}
+
+#[inline(never)]
+fn put_any_literal(out: &mut Vec<u8>, field: u32, lexical: &[u8], tail: &LiteralTail<'_>) {
     let field_size = |length: usize| 1 + varint_size(length as u64) + length;
     let mut size = if lexical.is_empty() {
         0

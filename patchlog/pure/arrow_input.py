@@ -44,7 +44,7 @@ def strings_of(pyarrow: Any, batch: Any, name: str) -> list[str | None]:
 
 
 def _check_indexes(column: Any, name: str) -> None:
-    """pyarrow reads what a negative index points to, whatever it is."""
+    """For pyarrow reads what a negative index points to, whatever it is."""
     known = range(len(column.dictionary))
     for row, index in enumerate(column.indices.to_pylist()):
         if index is not None and index not in known:

@@ -396,7 +396,7 @@ def test_strings_that_are_utf8_only_together_are_refused(codec, is_dictionary):
         halves = pa.DictionaryArray.from_arrays(pa.array([0, 1], pa.int32()), halves)
 
     with pytest.raises(InvalidTerm, match="UTF-8"):
-        encode(codec, "nquads", pa.record_batch({name: halves for name in ("subject", "predicate", "object")}))
+        encode(codec, "nquads", pa.record_batch(dict.fromkeys(("subject", "predicate", "object"), halves)))
 
 
 @pytest.mark.parametrize("index", [7, 1, -1])
@@ -405,7 +405,7 @@ def test_index_that_points_to_nothing_is_refused(codec, index, index_type):
     broken = pa.DictionaryArray.from_arrays(pa.array([0, index], index_type), pa.array(["<a>"]), safe=False)
 
     with pytest.raises(UsageError, match=f"row 1 .* value {index},"):
-        encode(codec, "nquads", pa.record_batch({name: broken for name in ("subject", "predicate", "object")}))
+        encode(codec, "nquads", pa.record_batch(dict.fromkeys(("subject", "predicate", "object"), broken)))
 
 
 def test_unknown_formats_are_refused(codec):

@@ -53,6 +53,25 @@ pub fn literal_needs_escape(text: &[u8]) -> bool {
     any_byte::<LITERAL>(text)
 }
 
+/// Where the first byte stands that canonical text escapes in an IRI.
+#[inline(always)]
+pub fn first_escape_of_iri(text: &[u8]) -> Option<usize> {
+    first_byte::<IRI>(text)
+}
+
+/// Where the first byte stands that canonical text escapes in a literal.
+#[inline(always)]
+pub fn first_escape_of_literal(text: &[u8]) -> Option<usize> {
+    first_byte::<LITERAL>(text)
+}
+
+/// Whether a text holds a byte that canonical text escapes in a blank node label: one of ASCII that is no letter, no digit
+/// and none of `_-.:`.
+#[inline(always)]
+pub fn label_needs_escape(text: &[u8]) -> bool {
+    any_byte::<LABEL>(text)
+}
+
 /// Whether a text holds ASCII only.
 #[inline(always)]
 pub fn is_ascii(text: &[u8]) -> bool {
@@ -69,8 +88,8 @@ const IRI: u8 = 0;
 const LITERAL: u8 = 1;
 const HIGH: u8 = 2;
 const SEPARATOR: u8 = 3;
+const LABEL: u8 = 4;
 
-#[cfg(any(test, not(target_arch = "x86_64")))]
 #[inline(always)]
 fn is_of<const KIND: u8>(byte: u8) -> bool {
     match KIND {
@@ -83,6 +102,7 @@ fn is_of<const KIND: u8>(byte: u8) -> bool {
         }
         LITERAL => byte < 0x20 || matches!(byte, b'"' | b'\\' | 0x7F),
         SEPARATOR => matches!(byte, b'/' | b'#'),
+        LABEL => byte < 0x80 && !byte.is_ascii_alphanumeric() && !matches!(byte, b'_' | b'-' | b'.' | b':'),
         _ => byte >= 0x80,
     }
 }
@@ -95,6 +115,48 @@ fn any_byte<const KIND: u8>(text: &[u8]) -> bool {
         .fold(false, |found, &byte| found | is_of::<KIND>(byte))
 }
 
+/// The bytes of a block that are of a kind: their highest bit is set.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn bytes_of<const KIND: u8>(block: std::arch::x86_64::__m128i) -> std::arch::x86_64::__m128i {
+    use std::arch::x86_64::*;
+    // SAFETY: SSE2 is part of every x86-64.
+    unsafe {
+        let equals = |byte: u8| _mm_cmpeq_epi8(block, _mm_set1_epi8(byte as i8));
+        let at_most =
+            |block: __m128i, byte: u8| _mm_cmpeq_epi8(_mm_min_epu8(block, _mm_set1_epi8(byte as i8)), block);
+        match KIND {
+            IRI => {
+                // `<` and `>` differ in one bit, and so do `^` and `\`; `{`, `|` and `}` are neighbours.
+                let even = _mm_andnot_si128(_mm_set1_epi8(2), block);
+                let pair = |byte: u8| _mm_cmpeq_epi8(even, _mm_set1_epi8(byte as i8));
+                let braces = at_most(_mm_sub_epi8(block, _mm_set1_epi8(b'{' as i8)), 2);
+                _mm_or_si128(
+                    _mm_or_si128(_mm_or_si128(at_most(block, 0x20), braces), equals(b'"')),
+                    _mm_or_si128(_mm_or_si128(pair(b'<'), pair(b'\\')), equals(b'`')),
+                )
+            }
+            LITERAL => _mm_or_si128(
+                _mm_or_si128(at_most(block, 0x1F), equals(0x7F)),
+                _mm_or_si128(equals(b'"'), equals(b'\\')),
+            ),
+            SEPARATOR => _mm_or_si128(equals(b'/'), equals(b'#')),
+            LABEL => {
+                // `:` stands behind the digits, and `-` before `.`; small and capital letters differ in one bit.
+                let from = |block: __m128i, byte: u8| _mm_sub_epi8(block, _mm_set1_epi8(byte as i8));
+                let letters = at_most(from(_mm_or_si128(block, _mm_set1_epi8(0x20)), b'a'), 25);
+                let plain = _mm_or_si128(
+                    _mm_or_si128(letters, at_most(from(block, b'0'), 10)),
+                    _mm_or_si128(at_most(from(block, b'-'), 1), equals(b'_')),
+                );
+                // What is counted is the highest bit of each byte.
+                _mm_andnot_si128(_mm_or_si128(plain, block), _mm_set1_epi8(-1))
+            }
+            _ => block,
+        }
+    }
+}
+
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn any_byte<const KIND: u8>(text: &[u8]) -> bool {
@@ -105,46 +167,45 @@ fn any_byte<const KIND: u8>(text: &[u8]) -> bool {
     }
     // SAFETY: SSE2 is part of every x86-64, and the blocks that are loaded lie within the text.
     unsafe {
-        let of_kind = |block: __m128i| {
-            let equals = |byte: u8| _mm_cmpeq_epi8(block, _mm_set1_epi8(byte as i8));
-            let at_most = |block: __m128i, byte: u8| {
-                _mm_cmpeq_epi8(_mm_min_epu8(block, _mm_set1_epi8(byte as i8)), block)
-            };
-            match KIND {
-                IRI => {
-                    // `<` and `>` differ in one bit, and so do `^` and `\`; `{`, `|` and `}` are neighbours.
-                    let even = _mm_andnot_si128(_mm_set1_epi8(2), block);
-                    let pair = |byte: u8| _mm_cmpeq_epi8(even, _mm_set1_epi8(byte as i8));
-                    let braces = at_most(_mm_sub_epi8(block, _mm_set1_epi8(b'{' as i8)), 2);
-                    _mm_or_si128(
-                        _mm_or_si128(_mm_or_si128(at_most(block, 0x20), braces), equals(b'"')),
-                        _mm_or_si128(_mm_or_si128(pair(b'<'), pair(b'\\')), equals(b'`')),
-                    )
-                }
-                LITERAL => _mm_or_si128(
-                    _mm_or_si128(at_most(block, 0x1F), equals(0x7F)),
-                    _mm_or_si128(equals(b'"'), equals(b'\\')),
-                ),
-                SEPARATOR => _mm_or_si128(equals(b'/'), equals(b'#')),
-                _ => block,
-            }
-        };
         let found = if length >= 16 {
             let load = |at: usize| _mm_loadu_si128(text.as_ptr().add(at).cast());
             // The last block first: it may overlap with the one before.
-            let mut found = of_kind(load(length - 16));
+            let mut found = bytes_of::<KIND>(load(length - 16));
             let mut at = 0;
             while at + 16 < length {
-                found = _mm_or_si128(found, of_kind(load(at)));
+                found = _mm_or_si128(found, bytes_of::<KIND>(load(at)));
                 at += 16;
             }
             found
         } else {
             let (low, high) = short_text(text);
-            of_kind(_mm_set_epi64x(high as i64, low as i64))
+            bytes_of::<KIND>(_mm_set_epi64x(high as i64, low as i64))
         };
         _mm_movemask_epi8(found) != 0
     }
+}
+
+/// Where the first byte of a kind stands.
+#[inline(always)]
+fn first_byte<const KIND: u8>(text: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::*;
+        while at + 16 <= text.len() {
+            // SAFETY: the sixteen bytes were just seen to be there.
+            let found = unsafe {
+                let block = _mm_loadu_si128(text.as_ptr().add(at).cast());
+                _mm_movemask_epi8(bytes_of::<KIND>(block)) as u32
+            };
+            if found != 0 {
+                return Some(at + found.trailing_zeros() as usize);
+            }
+            at += 16;
+        }
+    }
+    let found = text[at..].iter().position(|&byte| is_of::<KIND>(byte))?;
+    Some(at + found)
 }
 
 /// All bytes of a text of 1 to 15 bytes, some of them more than once.
@@ -277,7 +338,12 @@ mod tests {
                     assert_eq!(iri_needs_escape(&text), is_of::<IRI>(byte));
                     assert_eq!(literal_needs_escape(&text), is_of::<LITERAL>(byte));
                     assert_eq!(is_ascii(&text), !is_of::<HIGH>(byte));
+                    assert_eq!(label_needs_escape(&text), is_of::<LABEL>(byte));
                     assert_eq!(has_separator(&text), is_of::<SEPARATOR>(byte));
+                    let first =
+                        |is_there: bool| is_there.then(|| text.iter().position(|&b| b == byte).unwrap_or(0));
+                    assert_eq!(first_escape_of_iri(&text), first(is_of::<IRI>(byte)));
+                    assert_eq!(first_escape_of_literal(&text), first(is_of::<LITERAL>(byte)));
                     let behind = if is_of::<SEPARATOR>(byte) { at + 1 } else { 0 };
                     assert_eq!(after_last_separator(&text), behind);
                 }

@@ -3,7 +3,10 @@
 use std::borrow::Cow;
 
 use crate::fault::{Result, invalid_term, malformed};
-use crate::scan::{iri_needs_escape, is_ascii, literal_needs_escape};
+use crate::scan::{
+    first_escape_of_iri, first_escape_of_literal, iri_needs_escape, is_ascii, label_needs_escape,
+    literal_needs_escape,
+};
 use crate::sink::{LiteralKind, OwnedKind, OwnedTerm, QuotedTriple};
 
 pub const XSD_STRING: &str = "http://www.w3.org/2001/XMLSchema#string";
@@ -192,27 +195,37 @@ fn push_code(out: &mut Vec<u8>, byte: u8) {
     out.push(DIGITS[(byte & 15) as usize]);
 }
 
-#[cold]
+#[inline(never)]
 fn escape_slowly(out: &mut Vec<u8>, text: &[u8], kind: u8) {
-    for &byte in text {
-        if ESCAPED[byte as usize] & kind == 0 {
-            out.push(byte);
-            continue;
-        }
-        let short = match byte {
-            _ if kind != LITERAL => None,
-            0x08 => Some(b'b'),
-            b'\t' => Some(b't'),
-            b'\n' => Some(b'n'),
-            0x0C => Some(b'f'),
-            b'\r' => Some(b'r'),
-            b'"' | b'\\' => Some(byte),
-            _ => None,
-        };
-        match short {
-            Some(letter) => out.extend_from_slice(&[b'\\', letter]),
-            None => push_code(out, byte),
-        }
+    let mut rest = text;
+    let next = |rest: &[u8]| match kind {
+        IRI => first_escape_of_iri(rest),
+        LITERAL => first_escape_of_literal(rest),
+        _ => rest.iter().position(|&byte| ESCAPED[byte as usize] & kind != 0),
+    };
+    // What stands between two bytes that are escaped is copied in one piece.
+    while let Some(at) = next(rest) {
+        append(out, &rest[..at]);
+        push_escaped(out, rest[at], kind);
+        rest = &rest[at + 1..];
+    }
+    append(out, rest);
+}
+
+fn push_escaped(out: &mut Vec<u8>, byte: u8, kind: u8) {
+    let short = match byte {
+        _ if kind != LITERAL => None,
+        0x08 => Some(b'b'),
+        b'\t' => Some(b't'),
+        b'\n' => Some(b'n'),
+        0x0C => Some(b'f'),
+        b'\r' => Some(b'r'),
+        b'"' | b'\\' => Some(byte),
+        _ => None,
+    };
+    match short {
+        Some(letter) => out.extend_from_slice(&[b'\\', letter]),
+        None => push_code(out, byte),
     }
 }
 
@@ -241,7 +254,7 @@ fn push_odd_iri(out: &mut Vec<u8>, style: Style, prefix: &[u8], name: &[u8]) {
 }
 
 fn label_is_plain(label: &[u8]) -> bool {
-    !matches!(label.first(), Some(b'-' | b'.')) && label.last() != Some(&b'.') && !any_escaped(label, LABEL)
+    !matches!(label.first(), Some(b'-' | b'.')) && label.last() != Some(&b'.') && !label_needs_escape(label)
 }
 
 fn push_label(out: &mut Vec<u8>, label: &str) {

@@ -81,17 +81,25 @@ impl<'a> Fields<'a> {
         Ok(&self.data[start..self.at])
     }
 
-    /// The content of the next field if its tag is this one byte and its length has one byte too: most rows are so short.
+    /// The number and the content of the one field of the next row, if that row is what nearly all are: its own tag and length,
+    /// and those of the field, which is one of the `known`, have a byte each.
     #[inline(always)]
-    pub fn short_bytes(&mut self, tag: u8) -> Option<&'a [u8]> {
-        match self.data.get(self.at..)? {
-            [first, length @ ..0x80, rest @ ..] if *first == tag => {
-                let content = rest.get(..*length as usize)?;
-                self.at += 2 + content.len();
-                Some(content)
-            }
-            _ => None,
+    pub fn short_row(&mut self, row_tag: u8, known: u32) -> Option<(u32, &'a [u8])> {
+        let rest = self.data.get(self.at..)?;
+        let &[tag, row_length, field_tag, length] = rest.first_chunk()?;
+        let end = usize::from(length) + 4;
+        let field = u32::from(field_tag >> 3);
+        if tag == row_tag
+            && field_tag & 0x87 == LENGTH
+            && known & (1 << field) != 0
+            && row_length < 0x80
+            && usize::from(row_length) + 2 == end
+        {
+            let content = rest.get(4..end)?;
+            self.at += end;
+            return Some((field, content));
         }
+        None
     }
 
     #[inline(never)]

@@ -3,7 +3,7 @@
 use crate::decode::frames::{FrameSplitter, Split};
 use crate::decode::messages::{RawTerm, Statement};
 use crate::decode::rdf::{
-    ROW_TAG, Reading, before_options, changed_options, empty_row, no_options, split_row, too_many_rows,
+    ROW_TAG, RawRow, Reading, before_options, changed_options, empty_row, no_options, too_many_rows,
 };
 use crate::decode::terms::TermReader;
 use crate::fault::{Result, invalid_term, transaction_error, unexpected_row};
@@ -130,10 +130,10 @@ impl<S: Sink> PatchState<S> {
         }
         let mut fields = Fields::new(data);
         while !fields.is_done() {
-            let content = match fields.short_bytes(ROW_TAG) {
-                Some(content) => content,
+            let raw = match fields.short_row(ROW_TAG, ROW_KINDS) {
+                Some(row) => RawRow::Short(row),
                 None => match fields.tag()? {
-                    (1, LENGTH) => fields.bytes()?,
+                    (1, LENGTH) => RawRow::Whole(fields.bytes()?),
                     (_, wire_type) => {
                         fields.skip(wire_type)?;
                         continue;
@@ -143,8 +143,7 @@ impl<S: Sink> PatchState<S> {
             if row >= self.reading.limits.max_rows_per_frame {
                 return Err(too_many_rows(self.reading.limits.max_rows_per_frame).at_row(row));
             }
-            self.row(content, row == 0, sink)
-                .map_err(|fault| fault.at_row(row))?;
+            self.row(raw, row == 0, sink).map_err(|fault| fault.at_row(row))?;
             row += 1;
         }
         if self.stream_type == StreamType::Frame && self.options.is_some() {
@@ -159,8 +158,8 @@ impl<S: Sink> PatchState<S> {
     }
 
     #[inline(always)]
-    fn row(&mut self, data: &[u8], is_first: bool, sink: &mut S) -> Result<()> {
-        let (kind, content) = split_row(data, ROW_KINDS)?;
+    fn row(&mut self, raw: RawRow<'_>, is_first: bool, sink: &mut S) -> Result<()> {
+        let (kind, content) = raw.split(ROW_KINDS)?;
         if kind == 0 {
             return Err(empty_row());
         }

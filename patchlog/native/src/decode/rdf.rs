@@ -30,25 +30,26 @@ struct RdfState<S: Sink> {
     in_graph: bool,
 }
 
-/// The kind of a row (its field number, 0 where none of the known fields is set) and its content.
-#[inline(always)]
-pub fn split_row(data: &[u8], known: u32) -> Result<(u32, &[u8])> {
-    // Nearly always: one field, with a tag and a length of one byte each.
-    if let [tag, length, content @ ..] = data {
-        let field = u32::from(tag >> 3);
-        if tag & 0x87 == LENGTH
-            && content.len() == *length as usize
-            && *length < 0x80
-            && known & (1 << field) != 0
-        {
-            return Ok((field, content));
+/// A row as it comes off its frame.
+pub enum RawRow<'a> {
+    /// Its kind, which is one of those that are known, and its content.
+    Short((u32, &'a [u8])),
+    Whole(&'a [u8]),
+}
+
+impl<'a> RawRow<'a> {
+    /// The kind of the row (its field number, 0 where none of the known fields is set) and its content.
+    #[inline(always)]
+    pub fn split(self, known: u32) -> Result<(u32, &'a [u8])> {
+        match self {
+            RawRow::Short(row) => Ok(row),
+            RawRow::Whole(data) => split_whole(data, known),
         }
     }
-    split_any_row(data, known)
 }
 
 #[inline(never)]
-fn split_any_row(data: &[u8], known: u32) -> Result<(u32, &[u8])> {
+fn split_whole(data: &[u8], known: u32) -> Result<(u32, &[u8])> {
     let mut row = (0, &data[..0]);
     let mut fields = Fields::new(data);
     while !fields.is_done() {
@@ -179,10 +180,10 @@ impl<S: Sink> RdfState<S> {
         }
         let mut fields = Fields::new(data);
         while !fields.is_done() {
-            let content = match fields.short_bytes(ROW_TAG) {
-                Some(content) => content,
+            let raw = match fields.short_row(ROW_TAG, ROW_KINDS) {
+                Some(row) => RawRow::Short(row),
                 None => match fields.tag()? {
-                    (1, LENGTH) => fields.bytes()?,
+                    (1, LENGTH) => RawRow::Whole(fields.bytes()?),
                     (15, LENGTH) => {
                         let (key, value) = split_metadata(fields.bytes()?, self.reading.strict)?;
                         metadata.retain(|(known, _)| *known != key);
@@ -198,16 +199,15 @@ impl<S: Sink> RdfState<S> {
             if row >= self.reading.limits.max_rows_per_frame {
                 return Err(too_many_rows(self.reading.limits.max_rows_per_frame).at_row(row));
             }
-            self.row(content, row == 0, sink)
-                .map_err(|fault| fault.at_row(row))?;
+            self.row(raw, row == 0, sink).map_err(|fault| fault.at_row(row))?;
             row += 1;
         }
         Ok(metadata)
     }
 
     #[inline(always)]
-    fn row(&mut self, data: &[u8], is_first: bool, sink: &mut S) -> Result<()> {
-        let (kind, content) = split_row(data, ROW_KINDS)?;
+    fn row(&mut self, raw: RawRow<'_>, is_first: bool, sink: &mut S) -> Result<()> {
+        let (kind, content) = raw.split(ROW_KINDS)?;
         if kind == 0 {
             return Err(empty_row());
         }

@@ -230,6 +230,9 @@ impl Sink for ArrowSink {
     type Iri = ArrowIri;
     type Datatype = Suffix;
 
+    /// Inlined, as what it returns would be written in small pieces and read in large ones, which takes the processor longer
+    /// than all the rest of it.
+    #[inline(always)]
     fn make_iri(&mut self, place: Place, prefix: &str, name: &str) -> Result<ArrowIri> {
         let hash = if self.is_dictionary {
             short(hash_of_iri(prefix.as_bytes(), name.as_bytes()))

@@ -70,16 +70,42 @@ pub enum Stream<'a> {
     Text,
 }
 
+/// A prefix or a name of an IRI, with what its sink knows of it.
+#[derive(Clone, Copy)]
+pub struct Part<'a, F> {
+    pub text: &'a str,
+    pub facts: F,
+}
+
+impl<'a, F> Part<'a, F> {
+    pub fn new(text: &'a str, facts: F) -> Self {
+        Part { text, facts }
+    }
+}
+
 pub trait Sink {
     type Iri;
     type Datatype;
+    /// What has to be known of a prefix or a name to make IRIs of it. A source finds it out once, and asks for IRIs many times.
+    type Facts: Copy + Default + Send;
 
     fn stream(&mut self, _stream: Stream<'_>) -> Result<()> {
         Ok(())
     }
 
+    fn facts_of(part: &str) -> Self::Facts;
     /// Make an IRI to set in this place, now and later.
-    fn make_iri(&mut self, place: Place, prefix: &str, name: &str) -> Result<Self::Iri>;
+    fn make_iri(
+        &mut self,
+        place: Place,
+        prefix: Part<'_, Self::Facts>,
+        name: Part<'_, Self::Facts>,
+    ) -> Result<Self::Iri>;
+    /// Make an IRI that is not in parts.
+    fn make_whole_iri(&mut self, place: Place, iri: &str) -> Result<Self::Iri> {
+        let part = |text| Part::new(text, Self::facts_of(text));
+        self.make_iri(place, part(""), part(iri))
+    }
     fn make_datatype(&mut self, iri: &str) -> Result<Self::Datatype>;
 
     /// Whether an IRI that was made before can still be set, in this place. If not, it is to be made anew.
@@ -89,7 +115,7 @@ pub trait Sink {
     fn iri(&mut self, place: Place, iri: &Self::Iri) -> Result<()>;
     /// An IRI that the source does not expect to meet again soon.
     fn plain_iri(&mut self, place: Place, iri: &str) -> Result<()> {
-        let made = self.make_iri(place, "", iri)?;
+        let made = self.make_whole_iri(place, iri)?;
         self.iri(place, &made)
     }
     fn blank_node(&mut self, place: Place, label: &str) -> Result<()>;

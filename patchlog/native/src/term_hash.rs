@@ -2,7 +2,8 @@
 //! than they were written in, takes the processor longer than all the rest of a hash.
 
 use crate::hash::{fold, hash_bytes};
-use crate::scan::{after_last_separator, has_separator};
+use crate::scan::{after_last_separator, has_separator, iri_needs_escape};
+use crate::sink::Part;
 
 /// Keeps the halves of a term apart.
 const SECOND_HALF: u64 = 0x8EBC_6AF0_9C88_C6E3;
@@ -12,16 +13,39 @@ fn hash_of_halves(first: &[u8], second: u64) -> u64 {
     fold(hash_bytes(first), second ^ SECOND_HALF)
 }
 
-/// The hash of an IRI in two parts, the same wherever it was cut: that of its halves up to its last `/` or `#` and after it.
+/// What is known of a prefix or a name, for all IRIs that are made of it.
+#[derive(Clone, Copy, Default)]
+pub struct IriFacts {
+    hash: u64,
+    ends_with_separator: bool,
+    has_separator: bool,
+    /// Canonical text escapes none of its bytes.
+    pub is_plain: bool,
+}
+
+impl IriFacts {
+    #[inline(always)]
+    pub fn of(part: &str) -> Self {
+        let bytes = part.as_bytes();
+        IriFacts {
+            hash: hash_bytes(bytes),
+            ends_with_separator: matches!(bytes.last(), Some(b'/' | b'#')),
+            has_separator: has_separator(bytes),
+            is_plain: !iri_needs_escape(bytes),
+        }
+    }
+}
+
+/// The hash of an IRI in two parts: that of its halves up to its last `/` or `#` and after it, wherever it was cut.
 #[inline(always)]
-pub fn hash_of_iri(prefix: &[u8], name: &[u8]) -> u64 {
+pub fn hash_of_parts(prefix: Part<'_, IriFacts>, name: Part<'_, IriFacts>) -> u64 {
     // Nearly always it is cut there already.
-    if matches!(prefix.last(), Some(b'/' | b'#')) && !has_separator(name) {
-        hash_of_halves(prefix, hash_bytes(name))
-    } else if prefix.is_empty() {
-        hash_of_whole_iri(name)
+    if prefix.facts.ends_with_separator && !name.facts.has_separator {
+        fold(prefix.facts.hash, name.facts.hash ^ SECOND_HALF)
+    } else if prefix.text.is_empty() {
+        hash_of_whole_iri(name.text.as_bytes())
     } else {
-        hash_of_cut_iri(prefix, name)
+        hash_of_cut_iri(prefix.text, name.text)
     }
 }
 
@@ -32,8 +56,8 @@ pub fn hash_of_whole_iri(iri: &[u8]) -> u64 {
 }
 
 #[inline(never)]
-fn hash_of_cut_iri(prefix: &[u8], name: &[u8]) -> u64 {
-    hash_of_whole_iri(&[prefix, name].concat())
+fn hash_of_cut_iri(prefix: &str, name: &str) -> u64 {
+    hash_of_whole_iri([prefix, name].concat().as_bytes())
 }
 
 /// The hash of a literal: its lexical form, and the hash of its datatype or language (0 without).
@@ -71,7 +95,8 @@ mod tests {
         ] {
             let hash = hash_of_whole_iri(iri.as_bytes());
             for at in 0..=iri.len() {
-                assert_eq!(hash_of_iri(&iri.as_bytes()[..at], &iri.as_bytes()[at..]), hash);
+                let part = |text| Part::new(text, IriFacts::of(text));
+                assert_eq!(hash_of_parts(part(&iri[..at]), part(&iri[at..])), hash);
             }
         }
     }

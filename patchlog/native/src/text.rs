@@ -231,10 +231,17 @@ fn push_escaped(out: &mut Vec<u8>, byte: u8, kind: u8) {
 
 #[inline]
 pub fn push_iri(out: &mut Vec<u8>, style: Style, prefix: &str, name: &str) {
+    let is_plain = iri_is_plain(prefix.as_bytes()) && iri_is_plain(name.as_bytes());
+    push_known_iri(out, style, prefix, name, is_plain);
+}
+
+/// An IRI of which is known whether canonical text escapes any of its bytes.
+#[inline(always)]
+pub fn push_known_iri(out: &mut Vec<u8>, style: Style, prefix: &str, name: &str, is_plain: bool) {
     let (prefix, name) = (prefix.as_bytes(), name.as_bytes());
     // In RDF Patch <_:x> is a blank node.
     let is_odd = style == Style::RdfPatch && (prefix.first().or(name.first()) == Some(&b'_'));
-    if is_odd || iri_needs_escape(prefix) || iri_needs_escape(name) {
+    if is_odd || !is_plain {
         push_odd_iri(out, style, prefix, name);
     } else {
         append_all(out, [b"<", prefix, name, b">"]);

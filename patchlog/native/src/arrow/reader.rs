@@ -150,7 +150,7 @@ impl<'a, S: Sink> TermColumn<'a, S> {
         }
         match (parse_canonical(text)?, &self.known[index]) {
             (Parsed::Iri(iri), Known::Met) => {
-                let made = sink.make_iri(place, "", &iri)?;
+                let made = sink.make_whole_iri(place, &iri)?;
                 sink.iri(place, &made)?;
                 self.known[index] = Known::Iri(made);
             }

@@ -6,9 +6,11 @@ use crate::arrow::batch::{Batch, Pool};
 use crate::arrow::columns::ColumnBuilder;
 use crate::fault::Result;
 use crate::hash::hash_bytes;
-use crate::sink::{Action, LiteralKind, PLACES, Place, QuotedTriple, Sink, Transaction};
-use crate::term_hash::{hash_of_iri, hash_of_literal, hash_of_whole_iri, hash_of_word, short};
-use crate::text::{Style, append, datatype_suffix, push_blank_node, push_iri, push_literal, push_quoted};
+use crate::sink::{Action, LiteralKind, PLACES, Part, Place, QuotedTriple, Sink, Transaction};
+use crate::term_hash::{IriFacts, hash_of_literal, hash_of_parts, hash_of_whole_iri, hash_of_word, short};
+use crate::text::{
+    Style, append, datatype_suffix, push_blank_node, push_iri, push_known_iri, push_literal, push_quoted,
+};
 
 pub const STATEMENT_COLUMNS: [&str; 4] = ["subject", "predicate", "object", "graph"];
 pub const PATCH_COLUMNS: [&str; 6] = ["operation", "name", "subject", "predicate", "object", "graph"];
@@ -229,13 +231,27 @@ impl ArrowSink {
 impl Sink for ArrowSink {
     type Iri = ArrowIri;
     type Datatype = Suffix;
+    type Facts = IriFacts;
+
+    #[inline(always)]
+    fn facts_of(part: &str) -> IriFacts {
+        IriFacts::of(part)
+    }
 
     /// Inlined, as what it returns would be written in small pieces and read in large ones, which takes the processor longer
     /// than all the rest of it.
     #[inline(always)]
-    fn make_iri(&mut self, place: Place, prefix: &str, name: &str) -> Result<ArrowIri> {
+    fn make_iri(
+        &mut self,
+        place: Place,
+        prefix: Part<'_, IriFacts>,
+        name: Part<'_, IriFacts>,
+    ) -> Result<ArrowIri> {
+        let is_plain = prefix.facts.is_plain && name.facts.is_plain;
+        let push =
+            |out: &mut Vec<u8>| push_known_iri(out, Style::Canonical, prefix.text, name.text, is_plain);
         let hash = if self.is_dictionary {
-            short(hash_of_iri(prefix.as_bytes(), name.as_bytes()))
+            short(hash_of_parts(prefix, name))
         } else {
             0
         };
@@ -244,7 +260,7 @@ impl Sink for ArrowSink {
             .get_mut(place as usize)
             .and_then(|column| column.table.as_mut())
         {
-            push_iri(table.tail(), Style::Canonical, prefix, name);
+            push(table.tail());
             return Ok(ArrowIri::Interned {
                 epoch: self.epoch,
                 place,
@@ -252,8 +268,8 @@ impl Sink for ArrowSink {
                 hash,
             });
         }
-        let mut text = Vec::with_capacity(prefix.len() + name.len() + 2);
-        push_iri(&mut text, Style::Canonical, prefix, name);
+        let mut text = Vec::with_capacity(prefix.text.len() + name.text.len() + 2);
+        push(&mut text);
         Ok(ArrowIri::Text {
             text: Box::new(text.into_boxed_slice()),
             hash,

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::decode::messages::split_iri;
 use crate::fault::{Fault, Result, unknown_entry};
 use crate::options::TermOptions;
-use crate::sink::{Place, Sink};
+use crate::sink::{Part, Place, Sink};
 use crate::text::{XSD_STRING, utf8};
 use crate::wire::{Fields, LENGTH, VARINT};
 
@@ -34,13 +34,15 @@ impl<I> CachedIris<I> {
     };
 }
 
-struct Name {
+struct Name<F> {
     text: String,
+    facts: F,
     is_defined: bool,
 }
 
-struct Prefix {
+struct Prefix<F> {
     text: String,
+    facts: F,
     /// Counts the definitions of this entry: 0 is not defined.
     serial: u32,
 }
@@ -54,13 +56,13 @@ pub struct Datatype<D> {
 }
 
 pub struct Lookups<S: Sink> {
-    names: Vec<Name>,
+    names: Vec<Name<S::Facts>>,
     /// Beside the names, so that an IRI that was met before touches little memory.
     cached_iris: Vec<CachedIris<S::Iri>>,
     name_size: u32,
     last_name_entry: u32,
     last_name: u32,
-    prefixes: Vec<Prefix>,
+    prefixes: Vec<Prefix<S::Facts>>,
     last_prefix_entry: u32,
     last_prefix: u32,
     datatypes: Vec<Datatype<S::Datatype>>,
@@ -80,6 +82,7 @@ impl<S: Sink> Lookups<S> {
             prefixes: (0..options.prefixes)
                 .map(|_| Prefix {
                     text: String::new(),
+                    facts: S::Facts::default(),
                     serial: 0,
                 })
                 .collect(),
@@ -153,6 +156,7 @@ impl<S: Sink> Lookups<S> {
             // Grows as it is used: most streams need less than they reserve.
             self.names.resize_with(index + 1, || Name {
                 text: String::new(),
+                facts: S::Facts::default(),
                 is_defined: false,
             });
             self.cached_iris.resize_with(index + 1, || CachedIris::NONE);
@@ -160,6 +164,7 @@ impl<S: Sink> Lookups<S> {
         let name = &mut self.names[index];
         name.text.clear();
         name.text.push_str(&text);
+        name.facts = S::facts_of(&text);
         name.is_defined = true;
         self.cached_iris[index] = CachedIris::NONE;
         Ok(())
@@ -172,6 +177,7 @@ impl<S: Sink> Lookups<S> {
         let prefix = &mut self.prefixes[(id - 1) as usize];
         prefix.text.clear();
         prefix.text.push_str(&text);
+        prefix.facts = S::facts_of(&text);
         prefix.serial += 1;
         Ok(())
     }
@@ -276,11 +282,12 @@ impl<S: Sink> Lookups<S> {
     fn make_iri(&mut self, sink: &mut S, place: Place, name_id: u32, explicit_prefix: u32) -> Result<u64> {
         let (index, prefix_id) = self.checked_ids(name_id, explicit_prefix)?;
         let (prefix, prefix_serial) = match self.prefixes.get((prefix_id as usize).wrapping_sub(1)) {
-            Some(prefix) => (prefix.text.as_str(), prefix.serial),
-            None => ("", 0),
+            Some(prefix) => (Part::new(prefix.text.as_str(), prefix.facts), prefix.serial),
+            None => (Part::new("", S::facts_of("")), 0),
         };
-        let name = &self.names[index].text;
-        let size = prefix.len() + name.len();
+        let name = &self.names[index];
+        let name = Part::new(name.text.as_str(), name.facts);
+        let size = prefix.text.len() + name.text.len();
         let iri = sink.make_iri(place, prefix, name)?;
         sink.iri(place, &iri)?;
         if size <= MAX_CACHED_IRI {

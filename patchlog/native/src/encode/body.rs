@@ -4,7 +4,7 @@ use crate::encode::patch::PatchWriter;
 use crate::encode::terms::IriHandle;
 use crate::fault::{Result, invalid_term, transaction_error, unexpected_row};
 use crate::options::{PatchOptions, StreamType};
-use crate::sink::{Action, LiteralKind, Place, QuotedTriple, Sink, Stream, Transaction};
+use crate::sink::{Action, LiteralKind, Part, Place, QuotedTriple, Sink, Stream, Transaction};
 
 /// What is known of a patch at its end.
 #[derive(Default)]
@@ -111,6 +111,9 @@ impl BodySink {
 impl Sink for BodySink {
     type Iri = IriHandle;
     type Datatype = String;
+    type Facts = ();
+
+    fn facts_of(_part: &str) {}
 
     fn stream(&mut self, stream: Stream<'_>) -> Result<()> {
         if let Stream::Patch(options) = &stream {
@@ -119,7 +122,7 @@ impl Sink for BodySink {
         self.writer.stream(stream)
     }
 
-    fn make_iri(&mut self, place: Place, prefix: &str, name: &str) -> Result<IriHandle> {
+    fn make_iri(&mut self, place: Place, prefix: Part<'_, ()>, name: Part<'_, ()>) -> Result<IriHandle> {
         self.writer.make_iri(place, prefix, name)
     }
 

@@ -6,8 +6,10 @@ use crate::encode::rdf::RdfWriter;
 use crate::encode::terms::IriHandle;
 use crate::fault::Result;
 use crate::hash::{fold, hash_bytes};
-use crate::sink::{Action, LiteralKind, Place, QuotedTriple, STATEMENT_PLACES, Sink, Stream, Transaction};
-use crate::term_hash::{hash_of_iri, hash_of_literal, hash_of_whole_iri, hash_of_word};
+use crate::sink::{
+    Action, LiteralKind, Part, Place, QuotedTriple, STATEMENT_PLACES, Sink, Stream, Transaction,
+};
+use crate::term_hash::{IriFacts, hash_of_literal, hash_of_parts, hash_of_whole_iri, hash_of_word};
 
 // Terms of different kinds may have the same text.
 const IRI: u64 = 0xD6E8_FEB8_6659_FD93;
@@ -42,14 +44,28 @@ impl DatasetWriter {
 impl Sink for DatasetWriter {
     type Iri = (IriHandle, u64);
     type Datatype = (String, u64);
+    type Facts = IriFacts;
+
+    #[inline(always)]
+    fn facts_of(part: &str) -> IriFacts {
+        IriFacts::of(part)
+    }
 
     fn stream(&mut self, stream: Stream<'_>) -> Result<()> {
         self.writer.stream(stream)
     }
 
-    fn make_iri(&mut self, place: Place, prefix: &str, name: &str) -> Result<Self::Iri> {
-        let hash = hash_of_iri(prefix.as_bytes(), name.as_bytes()) ^ IRI;
-        Ok((self.writer.make_iri(place, prefix, name)?, hash))
+    fn make_iri(
+        &mut self,
+        place: Place,
+        prefix: Part<'_, IriFacts>,
+        name: Part<'_, IriFacts>,
+    ) -> Result<Self::Iri> {
+        let hash = hash_of_parts(prefix, name) ^ IRI;
+        let made = self
+            .writer
+            .make_iri(place, Part::new(prefix.text, ()), Part::new(name.text, ()))?;
+        Ok((made, hash))
     }
 
     fn make_datatype(&mut self, iri: &str) -> Result<Self::Datatype> {

@@ -7,7 +7,7 @@ use crate::encode::rdf::registers_of_writer;
 use crate::encode::terms::{IriHandle, TermWriter, put_name};
 use crate::fault::{Result, invalid_term, unexpected_row, usage_error};
 use crate::options::{PatchOptions, StatementType, StreamType, TermOptions};
-use crate::sink::{Action, LiteralKind, Place, QuotedTriple, Sink, Stream, Transaction};
+use crate::sink::{Action, LiteralKind, Part, Place, QuotedTriple, Sink, Stream, Transaction};
 
 const LOOKUP_ROWS: LookupRows = LookupRows {
     name: 11,

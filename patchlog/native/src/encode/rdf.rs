@@ -5,7 +5,7 @@ use crate::encode::frames::{CUT_BYTES, Frames};
 use crate::encode::terms::{IriHandle, TermWriter, put_name};
 use crate::fault::{Result, invalid_term, usage_error};
 use crate::options::{Physical, RdfOptions};
-use crate::sink::{Action, LiteralKind, Place, QuotedTriple, Sink, Stream, Transaction};
+use crate::sink::{Action, LiteralKind, Part, Place, QuotedTriple, Sink, Stream, Transaction};
 
 const LOOKUP_ROWS: LookupRows = LookupRows {
     name: 9,
@@ -162,9 +162,12 @@ macro_rules! registers_of_writer {
     () => {
         type Iri = IriHandle;
         type Datatype = String;
+        type Facts = ();
 
-        fn make_iri(&mut self, _place: Place, prefix: &str, name: &str) -> Result<IriHandle> {
-            Ok(self.terms()?.make_handle(prefix, name))
+        fn facts_of(_part: &str) {}
+
+        fn make_iri(&mut self, _place: Place, prefix: Part<'_, ()>, name: Part<'_, ()>) -> Result<IriHandle> {
+            Ok(self.terms()?.make_handle(prefix.text, name.text))
         }
 
         fn make_datatype(&mut self, iri: &str) -> Result<String> {

@@ -1,10 +1,10 @@
 //! N-Triples, N-Quads and RDF Patch text.
 
 use crate::fault::{Result, invalid_term, usage_error};
-use crate::sink::{Action, LiteralKind, PLACES, Place, QuotedTriple, Sink, Stream, Transaction};
+use crate::sink::{Action, LiteralKind, PLACES, Part, Place, QuotedTriple, Sink, Stream, Transaction};
 use crate::text::{
-    Style, append, datatype_suffix, push_blank_node, push_iri, push_lexical, push_literal, push_quoted,
-    unescaped,
+    Style, append, datatype_suffix, iri_is_plain, push_blank_node, push_iri, push_known_iri, push_lexical,
+    push_literal, push_quoted, unescaped,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,15 +112,23 @@ impl TextSink {
 impl Sink for TextSink {
     type Iri = Vec<u8>;
     type Datatype = Vec<u8>;
+    /// Whether none of its bytes is escaped.
+    type Facts = bool;
+
+    #[inline(always)]
+    fn facts_of(part: &str) -> bool {
+        iri_is_plain(part.as_bytes())
+    }
 
     fn stream(&mut self, stream: Stream<'_>) -> Result<()> {
         self.input_is_statements = matches!(stream, Stream::Rdf(_));
         Ok(())
     }
 
-    fn make_iri(&mut self, _place: Place, prefix: &str, name: &str) -> Result<Vec<u8>> {
-        let mut iri = Vec::with_capacity(prefix.len() + name.len() + 2);
-        push_iri(&mut iri, self.style, prefix, name);
+    fn make_iri(&mut self, _place: Place, prefix: Part<'_, bool>, name: Part<'_, bool>) -> Result<Vec<u8>> {
+        let is_plain = prefix.facts && name.facts;
+        let mut iri = Vec::with_capacity(prefix.text.len() + name.text.len() + 2);
+        push_known_iri(&mut iri, self.style, prefix.text, name.text, is_plain);
         Ok(iri)
     }
 

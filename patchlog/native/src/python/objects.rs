@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 
 use crate::fault::Result;
-use crate::sink::{Action, LiteralKind, PLACES, Place, QuotedTriple, Sink, Transaction};
+use crate::sink::{Action, LiteralKind, PLACES, Part, Place, QuotedTriple, Sink, Transaction};
 use crate::text::{Style, datatype_suffix, push_blank_node, push_iri, push_literal, push_quoted};
 
 /// The interpreter, for methods of a sink: their signatures have no room for it.
@@ -110,10 +110,13 @@ impl ObjectSink {
 impl Sink for ObjectSink {
     type Iri = Py<PyAny>;
     type Datatype = Vec<u8>;
+    type Facts = ();
 
-    fn make_iri(&mut self, _place: Place, prefix: &str, name: &str) -> Result<Py<PyAny>> {
+    fn facts_of(_part: &str) {}
+
+    fn make_iri(&mut self, _place: Place, prefix: Part<'_, ()>, name: Part<'_, ()>) -> Result<Py<PyAny>> {
         self.scratch.clear();
-        push_iri(&mut self.scratch, Style::Canonical, prefix, name);
+        push_iri(&mut self.scratch, Style::Canonical, prefix.text, name.text);
         self.scratch_string(attached())
     }
 

@@ -15,7 +15,9 @@ use crate::python::converter::{ALL_FRAMES, Source, SourceFormat};
 use crate::python::encoders::{name_text, take_bytes};
 use crate::python::objects::attached;
 use crate::python::{Count, Data, Guarded, OrRaise, rdf_options_from, reading_from};
-use crate::sink::{Action, LiteralKind, PLACES, Place, QuotedTriple, STATEMENT_PLACES, Sink, Transaction};
+use crate::sink::{
+    Action, LiteralKind, PLACES, Part, Place, QuotedTriple, STATEMENT_PLACES, Sink, Transaction,
+};
 use crate::text::XSD_STRING;
 
 /// What all literals of one datatype have in common: the object that `patchlog.rdflib_hook.terms` made for it, taken apart.
@@ -157,13 +159,16 @@ fn is_patch() -> Box<crate::fault::Fault> {
 impl Sink for RdflibSink {
     type Iri = Py<PyAny>;
     type Datatype = DatatypeOfLiterals;
+    type Facts = ();
 
-    fn make_iri(&mut self, _place: Place, prefix: &str, name: &str) -> Result<Py<PyAny>> {
+    fn facts_of(_part: &str) {}
+
+    fn make_iri(&mut self, _place: Place, prefix: Part<'_, ()>, name: Part<'_, ()>) -> Result<Py<PyAny>> {
         let py = attached();
-        let iri = if prefix.is_empty() {
-            self.make(py, &self.uri_class, name)?
+        let iri = if prefix.text.is_empty() {
+            self.make(py, &self.uri_class, name.text)?
         } else {
-            self.make(py, &self.uri_class, &[prefix, name].concat())?
+            self.make(py, &self.uri_class, &[prefix.text, name.text].concat())?
         };
         Ok(iri.unbind())
     }

@@ -15,6 +15,7 @@ from types import ModuleType
 
 from patchlog.codec.options import LogicalType, PatchOptions, PhysicalType, RdfOptions
 from patchlog.engine import Converter
+from patchlog.streams import CHUNK_BYTES
 
 NAMES = ("real", "iot", "nanopub")
 
@@ -106,7 +107,7 @@ def rdf_options(text: Path) -> RdfOptions:
     return RdfOptions(physical_type=PhysicalType.QUADS, logical_type=LogicalType.FLAT_QUADS)
 
 
-def chunks(path: Path, size: int = 1 << 20) -> Iterator[bytes]:
+def chunks(path: Path, size: int = CHUNK_BYTES) -> Iterator[bytes]:
     """The bytes of a file, a chunk at a time."""
     with path.open("rb", buffering=0) as file:
         while chunk := file.read(size):

@@ -22,7 +22,8 @@ from patchlog.errors import MalformedFrame, MissingExtra, UsageError
 
 __all__ = ["CHUNK_BYTES", "Sink", "Source", "Write", "chunks_of", "name_of", "writing_to"]
 
-CHUNK_BYTES: Final = 1 << 20
+CHUNK_BYTES: Final = 1 << 18
+"""What is read at once: less than the processor's second cache, or each byte comes from memory twice."""
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 _MAX_ZSTD_WINDOW: Final = 128 << 20

@@ -1,4 +1,5 @@
-//! Frames out of a byte stream: delimited or one bare frame, within a limit, whatever the chunks.
+//! Frames out of a byte stream: delimited or one bare frame, within a limit, whatever the chunks. Frames that come whole are
+//! taken from where they lie, and only those that are cut are put together here.
 
 use crate::fault::{Fault, Result, limit_exceeded, malformed};
 
@@ -10,12 +11,14 @@ pub struct FrameSplitter {
     max_frame_bytes: u64,
     strict: bool,
     ended: bool,
+    /// How many bytes the frame that has begun wants, as far as that is known.
+    missing: usize,
     /// The index of the next frame.
     pub next_frame: u64,
 }
 
 pub enum Split {
-    /// The frame's bytes are `buffer[start..end]`.
+    /// The frame's bytes are those from `start` to `end`, and what follows begins there.
     Frame {
         start: usize,
         end: usize,
@@ -33,6 +36,7 @@ impl FrameSplitter {
             max_frame_bytes,
             strict,
             ended: false,
+            missing: 1,
             next_frame: 0,
         }
     }
@@ -60,10 +64,53 @@ impl FrameSplitter {
         &self.buffer[start..end]
     }
 
-    fn detect(&mut self) -> Option<bool> {
+    /// Whether nothing is held that was not taken.
+    pub fn is_empty(&self) -> bool {
+        self.taken == self.buffer.len()
+    }
+
+    /// How many bytes to feed next, so that none are held of the frame behind the one that has begun.
+    pub fn missing(&self) -> usize {
+        self.missing
+    }
+
+    /// The next frame of what is held, if it is all there.
+    pub fn split(&mut self) -> Result<Split> {
+        let buffer = std::mem::take(&mut self.buffer);
+        let split = self.split_in(&buffer[self.taken..]);
+        self.buffer = buffer;
+        match split? {
+            Split::Frame { start, end } => {
+                let begin = self.taken;
+                self.taken += end;
+                Ok(Split::Frame {
+                    start: begin + start,
+                    end: begin + end,
+                })
+            }
+            Split::NeedMore => {
+                // What follows belongs to this frame: one allocation instead of many.
+                if self.missing < 1 << 20 {
+                    self.buffer.reserve(self.missing);
+                }
+                Ok(Split::NeedMore)
+            }
+            Split::Done => Ok(Split::Done),
+        }
+    }
+
+    /// The first frame of bytes that are not held, while nothing is.
+    pub fn split_in(&mut self, data: &[u8]) -> Result<Split> {
+        let split = self.split_unplaced(data);
+        if let Ok(Split::Frame { .. }) = split {
+            self.next_frame += 1;
+        }
+        split.map_err(|fault| fault.at_frame(self.next_frame))
+    }
+
+    fn detect(&mut self, data: &[u8]) -> Option<bool> {
         if self.delimited.is_none() {
-            let rest = &self.buffer[self.taken..];
-            self.delimited = match rest {
+            self.delimited = match data {
                 [] => None,
                 [first, ..] if *first != 0x0A => Some(true),
                 [_, second, third, ..] => Some(*second == 0x0A && *third != 0x0A),
@@ -74,46 +121,42 @@ impl FrameSplitter {
         self.delimited
     }
 
-    /// The next frame, if it is all there.
-    pub fn split(&mut self) -> Result<Split> {
-        let frame = self.next_frame;
-        self.split_unplaced().map_err(|fault| fault.at_frame(frame))
-    }
-
-    fn split_unplaced(&mut self) -> Result<Split> {
-        let Some(delimited) = self.detect() else {
-            return Ok(if self.ended { Split::Done } else { Split::NeedMore });
-        };
-        if delimited {
-            self.split_delimited()
-        } else {
-            self.split_bare()
+    fn split_unplaced(&mut self, data: &[u8]) -> Result<Split> {
+        // As long as nothing else is known.
+        self.missing = 1;
+        match self.detect(data) {
+            Some(true) => self.split_delimited(data),
+            Some(false) => self.split_bare(data),
+            None if self.ended => Ok(Split::Done),
+            None => Ok(Split::NeedMore),
         }
     }
 
-    fn split_bare(&mut self) -> Result<Split> {
-        let size = self.buffer.len() - self.taken;
-        if size as u64 > self.max_frame_bytes {
-            return Err(self.too_large(size as u64));
+    fn split_bare(&mut self, data: &[u8]) -> Result<Split> {
+        if data.len() as u64 > self.max_frame_bytes {
+            return Err(self.too_large(data.len() as u64));
         }
         if !self.ended {
+            self.missing = usize::MAX;
             return Ok(Split::NeedMore);
         }
-        if size == 0 {
+        if data.is_empty() {
             return Ok(Split::Done);
         }
-        Ok(self.take(self.taken, self.buffer.len()))
+        Ok(Split::Frame {
+            start: 0,
+            end: data.len(),
+        })
     }
 
-    fn split_delimited(&mut self) -> Result<Split> {
-        let rest = &self.buffer[self.taken..];
+    fn split_delimited(&mut self, data: &[u8]) -> Result<Split> {
         let mut length = 0u64;
         let mut header = 0;
         loop {
             if header == 10 {
                 return Err(malformed("a frame length is longer than ten bytes"));
             }
-            let Some(&byte) = rest.get(header) else {
+            let Some(&byte) = data.get(header) else {
                 if !self.ended {
                     return Ok(Split::NeedMore);
                 }
@@ -132,32 +175,24 @@ impl FrameSplitter {
         if length > self.max_frame_bytes {
             return Err(self.too_large(length));
         }
-        let start = self.taken + header;
-        let end = start + length as usize;
-        if end <= self.buffer.len() {
-            return Ok(self.take(start, end));
+        let (start, end) = (header, header.saturating_add(length as usize));
+        if end <= data.len() {
+            return Ok(Split::Frame { start, end });
         }
         if !self.ended {
-            // What follows belongs to this frame: one allocation instead of many.
-            let missing = end - self.buffer.len();
-            if missing < 1 << 20 {
-                self.buffer.reserve(missing);
-            }
+            self.missing = end - data.len();
             return Ok(Split::NeedMore);
         }
         if self.strict {
             return Err(malformed(format!(
                 "the stream ends inside a frame: {} of {length} bytes are there",
-                self.buffer.len() - start
+                data.len() - start
             )));
         }
-        Ok(self.take(start, self.buffer.len()))
-    }
-
-    fn take(&mut self, start: usize, end: usize) -> Split {
-        self.taken = end;
-        self.next_frame += 1;
-        Split::Frame { start, end }
+        Ok(Split::Frame {
+            start,
+            end: data.len(),
+        })
     }
 
     fn too_large(&self, size: u64) -> Box<Fault> {

@@ -94,35 +94,51 @@ impl<S: Sink> PatchReader<S> {
         self.splitter.next_frame
     }
 
-    /// Read one frame into the sink and return its index; None when more bytes are needed, or none will come.
+    /// Read one frame of what was fed into the sink and return its index; None when more bytes are needed, or none will come.
     pub fn next_frame(&mut self, sink: &mut S) -> Result<Option<u64>> {
-        let (start, end) = match self.splitter.split()? {
-            Split::Frame { start, end } => (start, end),
-            Split::NeedMore => return Ok(None),
-            Split::Done => {
-                if self.state.options.is_none() && self.state.reading.strict {
-                    return Err(no_options());
-                }
-                return Ok(None);
+        match self.splitter.split()? {
+            Split::Frame { start, end } => {
+                let index = self.splitter.next_frame - 1;
+                self.state
+                    .whole_frame(self.splitter.bytes(start, end), index, sink)?;
+                Ok(Some(index))
             }
+            Split::Done if self.state.options.is_none() && self.state.reading.strict => Err(no_options()),
+            Split::Done | Split::NeedMore => Ok(None),
+        }
+    }
+
+    /// Read the first frame of bytes that are not fed, while `is_empty`; how many bytes it took, or None where it is not whole.
+    pub fn frame_in(&mut self, data: &[u8], sink: &mut S) -> Result<Option<usize>> {
+        let Split::Frame { start, end } = self.splitter.split_in(data)? else {
+            return Ok(None);
         };
         let index = self.splitter.next_frame - 1;
-        sink.frame_start();
-        let outcome = self
-            .state
-            .frame(self.splitter.bytes(start, end), sink)
-            .and_then(|()| sink.frame_end(&[]));
-        match outcome {
-            Ok(()) => Ok(Some(index)),
-            Err(fault) => {
-                sink.frame_failed();
-                Err(fault.at_frame(index))
-            }
-        }
+        self.state.whole_frame(&data[start..end], index, sink)?;
+        Ok(Some(end))
+    }
+
+    /// Whether nothing that was fed waits to be read.
+    pub fn is_empty(&self) -> bool {
+        self.splitter.is_empty()
+    }
+
+    /// How many bytes the frame that has begun wants, as far as that is known.
+    pub fn missing(&self) -> usize {
+        self.splitter.missing()
     }
 }
 
 impl<S: Sink> PatchState<S> {
+    fn whole_frame(&mut self, data: &[u8], index: u64, sink: &mut S) -> Result<()> {
+        sink.frame_start();
+        let outcome = self.frame(data, sink).and_then(|()| sink.frame_end(&[]));
+        outcome.map_err(|fault| {
+            sink.frame_failed();
+            fault.at_frame(index)
+        })
+    }
+
     fn frame(&mut self, data: &[u8], sink: &mut S) -> Result<()> {
         let mut row = 0u64;
         if let Some(terms) = &mut self.terms {

@@ -44,10 +44,23 @@ macro_rules! source_of_frames {
     ($reader:ident) => {
         impl<S: Sink> Source<S> for $reader<S> {
             fn feed(&mut self, data: &[u8], sink: &mut S, frames: &FrameRange) -> Result<()> {
-                for piece in data.chunks(PIECE_BYTES) {
+                let mut rest = data;
+                // The frame that has begun is completed, and no more of what follows it is copied.
+                while !rest.is_empty() && !self.is_empty() {
+                    let (piece, behind) = rest.split_at(self.missing().min(rest.len()));
                     $reader::feed(self, piece);
+                    rest = behind;
                     self.take_frames(sink, frames)?;
                 }
+                // Those that are here whole are read where they lie.
+                while !rest.is_empty() {
+                    sink.mute(!frames.contains(self.next_index()));
+                    match self.frame_in(rest, sink)? {
+                        Some(size) => rest = &rest[size..],
+                        None => break,
+                    }
+                }
+                $reader::feed(self, rest);
                 Ok(())
             }
 

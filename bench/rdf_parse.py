@@ -2,16 +2,17 @@
 
 Profiled on iot to Arrow: decoding into nothing is two fifths of the time, a quarter is making IRIs that are new (500
 instructions each, half of them to look for what must be escaped and to copy), an eighth literals. What counts is how
-much memory a batch touches: with 8,192 rows its tables, indexes and texts stay in the second cache, with 65,536 they do
-not, and that costs a quarter (iot) to half (nanopub) of the speed. Hashes of terms are of what the terms are written
-from, which took 9 percent off: the processor waits where bytes that were just written are read in other pieces.
+much memory a batch touches: with 8,192 rows its tables, indexes and texts stay in the second cache, with 65,536 they
+do not, and that costs a quarter (iot) to half (nanopub) of the speed. Hashes of terms are of what the terms are
+written from, which took 9 percent off: the processor waits where bytes that were just written are read in other
+pieces.
 
-It does more than four instructions a cycle here, so what is left is to need fewer of them. By instructions (callgrind),
-for a statement of real and nanopub: 880 and 1,070; a twelfth each to find the fields of statements, to look IRIs up, to
-intern what is new. What is known of a prefix or a name (its hash, whether it is escaped) is found out once for each: a
-sixth of nanopub before, and a tenth of its time. What a call returned in small pieces and its caller read in large ones
-made the processor wait for 11 percent of the time of nanopub (`ArrowSink::make_iri`). Chunks of 256 KiB instead of 1 MiB,
-which stay in the second cache: 4 to 10 percent.
+It does more than four instructions a cycle here, so what is left is to need fewer of them. By instructions
+(callgrind), for a statement of real and nanopub: 880 and 1,070; a twelfth each to find the fields of statements, to
+look IRIs up, to intern what is new. What is known of a prefix or a name (its hash, whether it is escaped) is found out
+once for each: a sixth of nanopub before, and a tenth of its time. What a call returned in small pieces and its caller
+read in large ones made the processor wait for 11 percent of the time of nanopub (`ArrowSink::make_iri`). Chunks of 256
+KiB instead of 1 MiB, which stay in the second cache: 4 to 10 percent.
 
 Tried since, and not kept: compiled for the processor at hand (nothing), fields of a statement by a table (10 percent
 slower: what was written is read at once), ids of an IRI without branches (2 percent slower), the sum of sizes kept up

@@ -1,19 +1,19 @@
 """How fast is Jelly-RDF written, and how large is it?
 
 Profiled on iot from N-Quads: half of the time is finding the entries of IRIs, a fifth scanning text, a seventh the
-system's copy of the file. What counts is how much memory the tables touch: entries of one cache line, links apart
-from them and a table of recent IRIs that holds no texts made it 11 to 18 percent faster from text and 18 to 23
-percent from Arrow.
+system's copy of the file. What counts is how much memory the tables touch: entries of one cache line, links apart from
+them and a table of recent IRIs that holds no texts made it 11 to 18 percent faster from text and 18 to 23 percent from
+Arrow.
 
-From Arrow, a fifth was to check strings for UTF-8 and to tell operations apart row by row, which is done for all values of
-a column at once now; a tenth to copy what a large enum held. The order of use as a ring without ends, and messages of IRIs
-written with one look at the room there is, took a quarter off the 1,130 instructions of a row (callgrind), and 8 to 15
-percent off the time, whatever is written from.
+From Arrow, a fifth was to check strings for UTF-8 and to tell operations apart row by row, which is done for all
+values of a column at once now; a tenth to copy what a large enum held. The order of use as a ring without ends, and
+messages of IRIs written with one look at the room there is, took a quarter off the 1,130 instructions of a row
+(callgrind), and 8 to 15 percent off the time, whatever is written from.
 
-Tried since, and not kept: uses of entries apart from their texts, four to a cache line (4 percent slower), writing rows in their place in the frame instead of copying them there (nothing), putting the
-bytes of an IRI message together in a word (5 percent slower on real), looking through the last bytes of a line in one
-block instead of byte by byte (5 percent faster on iot, 1 to 4 slower on real), finding the ends of literals without a
-call (nothing).
+Tried since, and not kept: uses of entries apart from their texts, four to a cache line (4 percent slower), writing
+rows in their place in the frame instead of copying them there (nothing), putting the bytes of an IRI message together
+in a word (5 percent slower on real), looking through the last bytes of a line in one block instead of byte by byte (5
+percent faster on iot, 1 to 4 slower on real), finding the ends of literals without a call (nothing).
 """
 
 from __future__ import annotations

@@ -179,7 +179,7 @@ def _run_child(side: Side, path: Path, rounds: int) -> None:
     best_wall = best_cpu = float("inf")
     begin = time.perf_counter()
     for _ in range(rounds):
-        gc.collect()  # graphs are rings of references: those of the round before would stay, and this one get cold memory
+        gc.collect()  # graphs are rings of references: those of the round before would stay in memory
         wall, cpu = time.perf_counter(), time.process_time()
         outcome = run()
         best_wall = min(best_wall, time.perf_counter() - wall)

@@ -11,7 +11,7 @@ import stat
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -51,6 +51,7 @@ from patchlog.log.succession import (
     next_records,
 )
 from patchlog.log.upload import DEFAULT_LIMITS
+from patchlog.pipes import first_options
 from patchlog.streams import CHUNK_BYTES, chunks_of
 
 __all__ = ["FilePatchLog"]
@@ -252,11 +253,8 @@ class FilePatchLog:
         """The options of the patches that are there."""
         if self._format == "jelly-patch":
             decoder = PatchDecoder()
-            try:
-                begin = next(chunks_of(self._path), b"")
-                next(iter(decoder.feed(begin)), None)
-            except CodecError:
-                pass  # is found when the patches are read
+            with suppress(CodecError):  # what is wrong is found when the patches are read
+                first_options(decoder, chunks_of(self._path))
             options = decoder.options
             if options is not None and options.stream_type == StreamType.PUNCTUATED:
                 return stored_options(rdf_star=options.rdf_star, generalized_statements=options.generalized_statements)

@@ -24,7 +24,9 @@ from patchlog.log.file import FilePatchLog
 from patchlog.log.memory import MemoryLogStore
 from patchlog.log.records import EMPTY_HEAD, LogOptions
 from patchlog.log.tailing import tail
+from patchlog.model import Add, Punctuation
 from patchlog.patch import write
+from patchlog.streams import CHUNK_BYTES
 
 LAST = "dddddddd-0000-4000-8000-000000000000"
 
@@ -373,6 +375,21 @@ def test_text_without_its_last_punctuation_grows(tmp_path):
     assert answer.version == 2
     assert path.read_bytes().startswith(b"A <s> <p> <o> .\nZ .\nH id")
     assert FilePatchLog(path).head().id == answer.id
+
+
+def test_options_are_found_in_a_first_frame_of_any_size(tmp_path):
+    path = tmp_path / "people.jellyp"
+    adds = [
+        Add(f"<http://a/{number}>", "<http://a/p>", f"<<( _:b <http://a/q> _:c{number} )>>") for number in range(9000)
+    ]
+    options = PatchOptions(rdf_star=True)
+    write(path, [*adds, Punctuation()], options=options, rows_per_frame=10**7)
+    assert path.stat().st_size > CHUNK_BYTES
+
+    log = FilePatchLog(path, options=LogOptions(rdf_star=False, generalized_statements=False))
+
+    assert log.describe().options == LogOptions(rdf_star=True, generalized_statements=False)
+    assert log.verify().is_sound
 
 
 @pytest.mark.parametrize("stream_type", [StreamType.FLAT, StreamType.FRAME])

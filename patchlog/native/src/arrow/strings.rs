@@ -206,7 +206,7 @@ fn plain_indexes<'a>(index_type: IndexType, rows: &Rows<'a>) -> &'a [i32] {
     match rows.buffers.get(1) {
         Some(buffer) if matches!(index_type, IndexType::I32) && rows.length > 0 => {
             let first = buffer.cast::<i32>();
-            if !first.is_aligned() {
+            if first.is_null() || !first.is_aligned() {
                 return &[];
             }
             // SAFETY: the type was read from the schema that came with the array, which has as many as it says.

@@ -137,7 +137,9 @@ impl FrameSplitter {
             return Err(self.too_large(data.len() as u64));
         }
         if !self.ended {
-            self.missing = usize::MAX;
+            // No more than shows that it is too large.
+            let room = self.max_frame_bytes - data.len() as u64;
+            self.missing = usize::try_from(room).unwrap_or(usize::MAX).saturating_add(1);
             return Ok(Split::NeedMore);
         }
         if data.is_empty() {

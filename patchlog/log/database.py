@@ -6,6 +6,8 @@ has to give up half way. PostgreSQL waits for the disk too, whatever the server'
 
 from __future__ import annotations
 
+import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, Literal
@@ -20,6 +22,7 @@ from patchlog.log.driver import execute
 __all__ = ["Database", "WritingConnection"]
 
 BUSY_SECONDS: Final = 30
+_RETRY_SECONDS: Final = 0.01
 
 _PRAGMAS: Final = (
     f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}",
@@ -173,4 +176,21 @@ def _checked(text: str) -> URL:
 def _set_pragmas(connection: Any, _record: object) -> None:
     connection.isolation_level = None  # the driver begins no transactions of its own
     for pragma in _PRAGMAS:
-        connection.execute(pragma)
+        _set_pragma(connection, pragma)
+
+
+def _set_pragma(connection: Any, pragma: str) -> None:
+    """Set a pragma, and wait for others as long as for any lock.
+
+    Where several processes turn a new database to WAL at once, SQLite refuses all but one of them without waiting.
+    """
+    give_up_at = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute(pragma)
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > give_up_at:
+                raise
+            time.sleep(_RETRY_SECONDS)
+        else:
+            return

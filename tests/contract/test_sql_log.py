@@ -11,6 +11,7 @@ import threading
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import pytest
 from alembic import command
@@ -635,6 +636,22 @@ def test_processes_may_migrate_at_once(empty_database):
     check_migrated(empty_database)
     for database in databases:
         database.close()
+
+
+@pytest.mark.parametrize("_attempt", range(30))
+def test_new_file_may_be_opened_by_many_at_once(tmp_path, _attempt):
+    """SQLite lets one of them turn it to WAL, and refuses the others without waiting: seen in one attempt of ten."""
+    together = threading.Barrier(6)
+
+    def create():
+        with closing(Database(f"sqlite:///{tmp_path}/log.db")) as database:
+            together.wait()
+            with database.writing() as connection:
+                connection.exec_driver_sql("CREATE TABLE IF NOT EXISTS made (at INTEGER)")
+
+    with ThreadPoolExecutor(6) as threads:
+        for done in [threads.submit(create) for _ in range(6)]:
+            done.result()
 
 
 def test_database_that_is_not_migrated_is_refused(postgresql_server):

@@ -128,6 +128,23 @@ def test_dictionaries_hold_each_text_once_however_it_came(codec, found, batch_ro
             assert len(set(texts)) == len(texts)
 
 
+@BOTH_LAYOUTS
+def test_iris_are_those_of_their_rows_however_many_there_are(codec, dictionary):
+    """More than a decoder keeps: some are met once, some all the time, and in more than one place."""
+    names = [f"{number:x}{'x' * 60}" for number in range(20_000)]
+    found = [
+        (f"<http://example.org/{name}>", f"<http://example.org/{names[i % 50]}>", "<o>") for i, name in enumerate(names)
+    ]
+    found += [(predicate, subject, "<o>") for subject, predicate, _ in found]
+    encoder = codec.RdfEncoder(STAR)
+    encoder.statements(found)
+
+    batches = decode(codec, "jelly", encoder.finish(), dictionary=dictionary)
+
+    columns = pa.Table.from_batches(batches).select(["subject", "predicate", "object"])
+    assert list(zip(*(column.to_pylist() for column in columns), strict=True)) == found
+
+
 def test_values_of_headers_are_in_the_dictionary_of_the_objects(codec):
     values = ["<http://example.org/a>", '"a\\nb"', '"a"@en', '"1"^^<http://example.org/d>', "_:b"]
     patch = "".join(f"H h {value} .\nA <s> <p> {value} .\n" for value in values)

@@ -78,10 +78,11 @@ pub fn is_ascii(text: &[u8]) -> bool {
     !any_byte::<HIGH>(text)
 }
 
-/// Whether a text holds a `/` or `#`.
+/// Whether a text holds a byte that canonical text escapes in an IRI, and whether it holds a `/` or `#`.
 #[inline(always)]
-pub fn has_separator(text: &[u8]) -> bool {
-    any_byte::<SEPARATOR>(text)
+pub fn iri_marks(text: &[u8]) -> (bool, bool) {
+    let [escaped, separator] = any_bytes([IRI, SEPARATOR], text);
+    (escaped, separator)
 }
 
 const IRI: u8 = 0;
@@ -91,8 +92,8 @@ const SEPARATOR: u8 = 3;
 const LABEL: u8 = 4;
 
 #[inline(always)]
-fn is_of<const KIND: u8>(byte: u8) -> bool {
-    match KIND {
+fn is_of(kind: u8, byte: u8) -> bool {
+    match kind {
         IRI => {
             byte <= 0x20
                 || matches!(
@@ -107,25 +108,31 @@ fn is_of<const KIND: u8>(byte: u8) -> bool {
     }
 }
 
-#[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
 fn any_byte<const KIND: u8>(text: &[u8]) -> bool {
+    let [found] = any_bytes([KIND], text);
+    found
+}
+
+/// Whether a text holds bytes of each of the kinds.
+#[cfg(not(target_arch = "x86_64"))]
+#[inline(always)]
+fn any_bytes<const N: usize>(kinds: [u8; N], text: &[u8]) -> [bool; N] {
     // No early exit: most texts hold none, and so the loop is branch-free.
-    text.iter()
-        .fold(false, |found, &byte| found | is_of::<KIND>(byte))
+    kinds.map(|kind| text.iter().fold(false, |found, &byte| found | is_of(kind, byte)))
 }
 
 /// The bytes of a block that are of a kind: their highest bit is set.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-fn bytes_of<const KIND: u8>(block: std::arch::x86_64::__m128i) -> std::arch::x86_64::__m128i {
+fn bytes_of(kind: u8, block: std::arch::x86_64::__m128i) -> std::arch::x86_64::__m128i {
     use std::arch::x86_64::*;
     // SAFETY: SSE2 is part of every x86-64.
     unsafe {
         let equals = |byte: u8| _mm_cmpeq_epi8(block, _mm_set1_epi8(byte as i8));
         let at_most =
             |block: __m128i, byte: u8| _mm_cmpeq_epi8(_mm_min_epu8(block, _mm_set1_epi8(byte as i8)), block);
-        match KIND {
+        match kind {
             IRI => {
                 // `<` and `>` differ in one bit, and so do `^` and `\`; `{`, `|` and `}` are neighbours.
                 let even = _mm_andnot_si128(_mm_set1_epi8(2), block);
@@ -157,31 +164,37 @@ fn bytes_of<const KIND: u8>(block: std::arch::x86_64::__m128i) -> std::arch::x86
     }
 }
 
+/// Whether a text holds bytes of each of the kinds, which are known where this is compiled.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-fn any_byte<const KIND: u8>(text: &[u8]) -> bool {
+fn any_bytes<const N: usize>(kinds: [u8; N], text: &[u8]) -> [bool; N] {
     use std::arch::x86_64::*;
     let length = text.len();
     if length == 0 {
-        return false;
+        return [false; N];
     }
     // SAFETY: SSE2 is part of every x86-64, and the blocks that are loaded lie within the text.
     unsafe {
         let found = if length >= 16 {
             let load = |at: usize| _mm_loadu_si128(text.as_ptr().add(at).cast());
             // The last block first: it may overlap with the one before.
-            let mut found = bytes_of::<KIND>(load(length - 16));
+            let last = load(length - 16);
+            let mut found = kinds.map(|kind| bytes_of(kind, last));
             let mut at = 0;
             while at + 16 < length {
-                found = _mm_or_si128(found, bytes_of::<KIND>(load(at)));
+                let block = load(at);
+                for (found, kind) in found.iter_mut().zip(kinds) {
+                    *found = _mm_or_si128(*found, bytes_of(kind, block));
+                }
                 at += 16;
             }
             found
         } else {
             let (low, high) = short_text(text);
-            bytes_of::<KIND>(_mm_set_epi64x(high as i64, low as i64))
+            let block = _mm_set_epi64x(high as i64, low as i64);
+            kinds.map(|kind| bytes_of(kind, block))
         };
-        _mm_movemask_epi8(found) != 0
+        found.map(|found| _mm_movemask_epi8(found) != 0)
     }
 }
 
@@ -196,7 +209,7 @@ fn first_byte<const KIND: u8>(text: &[u8]) -> Option<usize> {
             // SAFETY: the sixteen bytes were just seen to be there.
             let found = unsafe {
                 let block = _mm_loadu_si128(text.as_ptr().add(at).cast());
-                _mm_movemask_epi8(bytes_of::<KIND>(block)) as u32
+                _mm_movemask_epi8(bytes_of(KIND, block)) as u32
             };
             if found != 0 {
                 return Some(at + found.trailing_zeros() as usize);
@@ -204,7 +217,7 @@ fn first_byte<const KIND: u8>(text: &[u8]) -> Option<usize> {
             at += 16;
         }
     }
-    let found = text[at..].iter().position(|&byte| is_of::<KIND>(byte))?;
+    let found = text[at..].iter().position(|&byte| is_of(KIND, byte))?;
     Some(at + found)
 }
 
@@ -335,16 +348,16 @@ mod tests {
                     let mut text = vec![b'x'; length];
                     text[at] = byte;
 
-                    assert_eq!(iri_needs_escape(&text), is_of::<IRI>(byte));
-                    assert_eq!(literal_needs_escape(&text), is_of::<LITERAL>(byte));
-                    assert_eq!(is_ascii(&text), !is_of::<HIGH>(byte));
-                    assert_eq!(label_needs_escape(&text), is_of::<LABEL>(byte));
-                    assert_eq!(has_separator(&text), is_of::<SEPARATOR>(byte));
+                    assert_eq!(iri_needs_escape(&text), is_of(IRI, byte));
+                    assert_eq!(literal_needs_escape(&text), is_of(LITERAL, byte));
+                    assert_eq!(is_ascii(&text), !is_of(HIGH, byte));
+                    assert_eq!(label_needs_escape(&text), is_of(LABEL, byte));
+                    assert_eq!(iri_marks(&text), (is_of(IRI, byte), is_of(SEPARATOR, byte)));
                     let first =
                         |is_there: bool| is_there.then(|| text.iter().position(|&b| b == byte).unwrap_or(0));
-                    assert_eq!(first_escape_of_iri(&text), first(is_of::<IRI>(byte)));
-                    assert_eq!(first_escape_of_literal(&text), first(is_of::<LITERAL>(byte)));
-                    let behind = if is_of::<SEPARATOR>(byte) { at + 1 } else { 0 };
+                    assert_eq!(first_escape_of_iri(&text), first(is_of(IRI, byte)));
+                    assert_eq!(first_escape_of_literal(&text), first(is_of(LITERAL, byte)));
+                    let behind = if is_of(SEPARATOR, byte) { at + 1 } else { 0 };
                     assert_eq!(after_last_separator(&text), behind);
                 }
             }

@@ -70,18 +70,22 @@ pub enum Stream<'a> {
     Text,
 }
 
-/// A prefix or a name of an IRI, with what its sink knows of it.
+/// A prefix or a name of an IRI, with what its sink knows of it. Facts are lent and not copied: to copy as a whole what was
+/// just written in pieces makes the processor wait.
 #[derive(Clone, Copy)]
 pub struct Part<'a, F> {
     pub text: &'a str,
-    pub facts: F,
+    pub facts: &'a F,
 }
 
 impl<'a, F> Part<'a, F> {
-    pub fn new(text: &'a str, facts: F) -> Self {
+    pub fn new(text: &'a str, facts: &'a F) -> Self {
         Part { text, facts }
     }
 }
+
+/// The stamp of what is not to be kept.
+pub const NEVER_AGAIN: u32 = u32::MAX;
 
 pub trait Sink {
     type Iri;
@@ -103,14 +107,16 @@ pub trait Sink {
     ) -> Result<Self::Iri>;
     /// Make an IRI that is not in parts.
     fn make_whole_iri(&mut self, place: Place, iri: &str) -> Result<Self::Iri> {
-        let part = |text| Part::new(text, Self::facts_of(text));
-        self.make_iri(place, part(""), part(iri))
+        let (of_prefix, of_name) = (Self::facts_of(""), Self::facts_of(iri));
+        self.make_iri(place, Part::new("", &of_prefix), Part::new(iri, &of_name))
     }
     fn make_datatype(&mut self, iri: &str) -> Result<Self::Datatype>;
 
-    /// Whether an IRI that was made before can still be set, in this place. If not, it is to be made anew.
-    fn holds_iri(&self, _place: Place, _iri: &Self::Iri) -> bool {
-        true
+    /// The stamp of IRIs that are made for this place now. One with another stamp can no longer be set, and is to be made
+    /// anew; one with the stamp `NEVER_AGAIN` is good for once.
+    #[inline(always)]
+    fn stamp(&self, _place: Place) -> u32 {
+        0
     }
     fn iri(&mut self, place: Place, iri: &Self::Iri) -> Result<()>;
     /// An IRI that the source does not expect to meet again soon.

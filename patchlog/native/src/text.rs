@@ -131,15 +131,26 @@ pub fn append(out: &mut Vec<u8>, text: &[u8]) {
 /// Append texts one after another, with one look at the room there is.
 #[inline(always)]
 pub fn append_all<const N: usize>(out: &mut Vec<u8>, texts: [&[u8]; N]) {
-    out.reserve(texts.iter().map(|text| text.len()).sum());
-    for text in texts {
-        let end = out.len();
-        // SAFETY: there is room for all of the texts behind the end.
-        unsafe {
-            copy_short(text, out.as_mut_ptr().add(end));
-            out.set_len(end + text.len());
+    let length = texts.iter().map(|text| text.len()).sum();
+    out.reserve(length);
+    let end = out.len();
+    // SAFETY: there is room for all of the texts behind the end, and the length is that of what is written there.
+    unsafe {
+        let mut to = out.as_mut_ptr().add(end);
+        for text in texts {
+            copy_short(text, to);
+            to = to.add(text.len());
         }
+        out.set_len(end + length);
     }
+}
+
+/// Copy a text that is probably short to the beginning of a place that has room for it.
+#[inline(always)]
+pub fn copy_to(place: &mut [u8], text: &[u8]) {
+    assert!(text.len() <= place.len());
+    // SAFETY: there is room, and what is borrowed to be written does not overlap with what is borrowed to be read.
+    unsafe { copy_short(text, place.as_mut_ptr()) }
 }
 
 /// Copy a text that is probably short.
@@ -264,16 +275,21 @@ fn label_is_plain(label: &[u8]) -> bool {
     !matches!(label.first(), Some(b'-' | b'.')) && label.last() != Some(&b'.') && !label_needs_escape(label)
 }
 
+#[inline(always)]
 fn push_label(out: &mut Vec<u8>, label: &str) {
-    let bytes = label.as_bytes();
-    if label_is_plain(bytes) {
-        out.extend_from_slice(bytes);
-        return;
+    if label_is_plain(label.as_bytes()) {
+        append(out, label.as_bytes());
+    } else {
+        push_odd_label(out, label.as_bytes());
     }
-    let first_is_odd = matches!(bytes.first(), Some(b'-' | b'.'));
-    let last_is_odd = bytes.last() == Some(&b'.');
-    for (i, &byte) in bytes.iter().enumerate() {
-        let is_odd = (i == 0 && first_is_odd) || (i == bytes.len() - 1 && last_is_odd);
+}
+
+#[cold]
+fn push_odd_label(out: &mut Vec<u8>, label: &[u8]) {
+    let first_is_odd = matches!(label.first(), Some(b'-' | b'.'));
+    let last_is_odd = label.last() == Some(&b'.');
+    for (i, &byte) in label.iter().enumerate() {
+        let is_odd = (i == 0 && first_is_odd) || (i == label.len() - 1 && last_is_odd);
         if is_odd || ESCAPED[byte as usize] & LABEL != 0 {
             push_code(out, byte);
         } else {
@@ -289,7 +305,7 @@ pub fn push_blank_node(out: &mut Vec<u8>, style: Style, label: &str) {
         push_label(out, label);
         out.push(b'>');
     } else {
-        out.extend_from_slice(b"_:");
+        append(out, b"_:");
         push_label(out, label);
     }
 }
@@ -325,11 +341,11 @@ pub fn push_literal(out: &mut Vec<u8>, lexical: &str, kind: &LiteralKind<'_, imp
 
 #[inline]
 pub fn push_language(out: &mut Vec<u8>, language: &str) {
-    out.push(b'@');
     if any_escaped(language.as_bytes(), LANGUAGE) {
+        out.push(b'@');
         escape_slowly(out, language.as_bytes(), LANGUAGE);
     } else {
-        out.extend_from_slice(language.as_bytes());
+        append_all(out, [b"@", language.as_bytes()]);
     }
 }
 

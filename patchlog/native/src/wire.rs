@@ -26,6 +26,12 @@ impl<'a> Fields<'a> {
         self.at >= self.data.len()
     }
 
+    /// What was not read yet.
+    #[inline(always)]
+    pub fn rest(&self) -> &'a [u8] {
+        &self.data[self.at..]
+    }
+
     #[inline(always)]
     pub fn varint(&mut self) -> Result<u64> {
         match self.data.get(self.at) {
@@ -81,25 +87,25 @@ impl<'a> Fields<'a> {
         Ok(&self.data[start..self.at])
     }
 
-    /// The number and the content of the one field of the next row, if that row is what nearly all are: its own tag and length,
+    /// The number of the one field of the next row, and its message, if that row is what nearly all are: its own tag and length,
     /// and those of the field, which is one of the `known`, have a byte each.
     #[inline(always)]
-    pub fn short_row(&mut self, row_tag: u8, known: u32) -> Option<(u32, &'a [u8])> {
+    pub fn short_row(&mut self, row_tag: u8, known: u32) -> Option<(u32, Message<'a>)> {
         let rest = self.data.get(self.at..)?;
-        let &[tag, row_length, field_tag, length] = rest.first_chunk()?;
-        let end = usize::from(length) + 4;
-        let field = u32::from(field_tag >> 3);
-        if tag == row_tag
-            && field_tag & 0x87 == LENGTH
-            && known & (1 << field) != 0
-            && row_length < 0x80
-            && usize::from(row_length) + 2 == end
+        let head = u32::from_le_bytes(*rest.first_chunk()?);
+        let [_, row_length, field_tag, length] = head.to_le_bytes().map(u32::from);
+        let (field, length) = (field_tag >> 3, length as usize);
+        // The row's tag and length, and the tag of its field: high bits say that they are longer.
+        let is_short = head & 0x87_80FF == u32::from(LENGTH) << 16 | u32::from(row_tag);
+        if !is_short
+            || row_length != length as u32 + 2
+            || known & (1 << field) == 0
+            || length + 4 > rest.len()
         {
-            let content = rest.get(4..end)?;
-            self.at += end;
-            return Some((field, content));
+            return None;
         }
-        None
+        self.at += length + 4;
+        Some((field, Message::in_front_of(&rest[4..], length)))
     }
 
     #[inline(never)]
@@ -121,6 +127,70 @@ impl<'a> Fields<'a> {
             _ => return Err(malformed(format!("wire type {wire_type} is not allowed"))),
         }
         Ok(())
+    }
+}
+
+/// A message, and what lies behind it: with that, eight bytes can nearly always be read at once.
+#[derive(Clone, Copy)]
+pub struct Message<'a> {
+    data: &'a [u8],
+    length: usize,
+    /// At how many places a word can be read.
+    words: usize,
+}
+
+impl<'a> Message<'a> {
+    /// The message that the data begins with, which has that many bytes.
+    #[inline(always)]
+    pub fn in_front_of(data: &'a [u8], length: usize) -> Self {
+        Message {
+            data,
+            length,
+            words: data.len().saturating_sub(7),
+        }
+    }
+
+    #[inline(always)]
+    pub fn whole(data: &'a [u8]) -> Self {
+        Message::in_front_of(data, data.len())
+    }
+
+    /// The message in pieces, as which functions that are not inlined should take it: what is written to memory in pieces
+    /// takes the processor long to read as a whole.
+    #[inline(always)]
+    pub fn pieces(self) -> (&'a [u8], usize) {
+        (self.data, self.length)
+    }
+
+    #[inline(always)]
+    pub fn content(self) -> &'a [u8] {
+        &self.data[..self.length]
+    }
+
+    /// Its bytes from `begin` on, before `end`; none where it has not as many.
+    #[inline(always)]
+    pub fn bytes(self, begin: usize, end: usize) -> Option<&'a [u8]> {
+        if end <= self.length {
+            self.data.get(begin..end)
+        } else {
+            None
+        }
+    }
+
+    #[inline(always)]
+    pub fn ends_at(self, at: usize) -> bool {
+        at == self.length
+    }
+
+    /// Eight bytes from there on, with what lies behind the message; none where there are not as many.
+    #[inline(always)]
+    pub fn word(self, at: usize) -> Option<u64> {
+        if at >= self.words {
+            return None;
+        }
+        // SAFETY: eight bytes or more of the data begin at each place below `words`.
+        let bytes = unsafe { self.data.as_ptr().add(at).cast::<[u8; 8]>().read_unaligned() };
+        Some(u64::from_le_bytes(bytes))
     }
 }
 

@@ -31,9 +31,12 @@ class Rows:
 
     message = staticmethod(message)
 
+    def __init__(self, behind=b""):
+        self._behind = behind
+
     def frame(self, *rows):
         """A frame's message."""
-        return b"".join(row if isinstance(row, bytes) else self.row(row) for row in rows)
+        return b"".join(row if isinstance(row, bytes) else self.row(row) for row in rows) + self._behind
 
     def row(self, fields):
         """A row as it stands in a frame, to put together what the methods below do not."""
@@ -155,14 +158,34 @@ class PatchRows(Rows):
         return {15: {}}
 
 
-@pytest.fixture(scope="session")
-def rdf():
-    return RdfRows()
+_RULES_OF_READING = {
+    f"test_{name}"
+    for name in ("jelly_patch_rules", "jelly_rdf_rules", "lookup_rules", "message_rules", "reader_limits", "term_rules")
+}
+
+
+def pytest_generate_tests(metafunc):
+    """Rules hold at the end of a frame and in front of more: a reader may take another way where it can look ahead."""
+    if "behind" in metafunc.fixturenames and metafunc.module.__name__.rpartition(".")[2] in _RULES_OF_READING:
+        unknown_field = length_field(100, b"o" * 16)
+        ids = ["at the end", "in front of more"]
+        metafunc.parametrize("behind", [b"", unknown_field], ids=ids, indirect=True, scope="session")
 
 
 @pytest.fixture(scope="session")
-def patch():
-    return PatchRows()
+def behind(request):
+    """What stands behind the rows of a frame."""
+    return getattr(request, "param", b"")
+
+
+@pytest.fixture(scope="session")
+def rdf(behind):
+    return RdfRows(behind)
+
+
+@pytest.fixture(scope="session")
+def patch(behind):
+    return PatchRows(behind)
 
 
 @pytest.fixture(scope="session")

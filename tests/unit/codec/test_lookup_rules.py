@@ -226,3 +226,43 @@ def test_ids_follow_the_order_of_places_and_not_of_bytes(codec, rdf, statements)
     rows = [rdf.options(), rdf.prefix("p:"), rdf.name("a"), rdf.name("b"), rdf.name("c")]
 
     assert statements(codec.RdfDecoder(), rdf.stream([*rows, reversed_order])) == [("<p:a>", "<p:b>", "<p:c>")]
+
+
+def test_ids_of_any_length_are_read(codec, rdf, statements):
+    prefixes = [f"p{i}:" for i in range(1, 301)]
+    names = [f"n{i}" for i in range(1, 4001)]
+    ids = [(p, n) for p in (1, 127, 128, 300) for n in (1, 127, 128, 4000)]
+    stream = rdf.stream(
+        [
+            rdf.options(prefixes=300, names=4000, generalized=1),
+            *map(rdf.prefix, prefixes),
+            *map(rdf.name, names),
+            *(rdf.triple(s_iri=rdf.iri(*of), p_iri=rdf.iri(*of), o_iri=rdf.iri(of[0], of[1] - 1)) for of in ids),
+        ]
+    )
+
+    found = statements(codec.RdfDecoder(), stream)
+
+    def text(prefix, name):
+        return f"<p{prefix}:n{name}>"
+
+    # A name id that is left out is the one after the last: of an object whose name would be 0, that of the predicate.
+    assert found == [(text(p, n), text(p, n), text(p, n - 1 or n + 1)) for p, n in ids]
+
+
+@pytest.mark.parametrize("entry_id", [1, 127, 128, 4000])
+def test_an_entry_is_overwritten_whatever_its_length(codec, rdf, statements, entry_id):
+    texts = ["short", "a-name-that-is-long-enough-to-stand-elsewhere", "", "n" * 22, "n" * 23, "x" * 200, "é"]
+    rows = [
+        row
+        for text in texts
+        for row in (
+            rdf.name(text, entry_id=entry_id),
+            rdf.triple(s_bnode="s", p_bnode="p", o_iri=rdf.iri(0, entry_id)),
+        )
+    ]
+    stream = rdf.stream([rdf.options(names=4000, generalized=1), *rows])
+
+    found = [triple[2] for triple in statements(codec.RdfDecoder(), stream)]
+
+    assert found == [f"<{text}>" for text in texts]

@@ -25,9 +25,22 @@ impl Strings {
         self.offsets.len() - 1
     }
 
+    /// Forget all, and give back the memory of what is more than so many bytes.
+    pub fn clear(&mut self, kept: usize) {
+        self.offsets.truncate(1);
+        self.data.clear();
+        self.data.shrink_to(kept);
+    }
+
     #[inline(always)]
     pub fn push(&mut self, text: &[u8]) {
         append(&mut self.data, text);
+        self.end();
+    }
+
+    /// What was appended to the data is a string.
+    #[inline(always)]
+    pub fn end(&mut self) {
         // A batch is closed long before its strings outgrow 31 bits.
         self.offsets.push(self.data.len() as i32);
     }

@@ -2,80 +2,119 @@
 
 use crate::arrow::batch::{Column, Pool, Strings, Values};
 use crate::term_hash::{hash_of_word, short};
-use crate::text::same;
+use crate::text::{append, same};
 
 /// Distinct strings of a column and how to find them.
 pub struct Table {
     pub strings: Strings,
-    /// The hash of a string in the upper half, its index plus one in the lower; 0 is free. To look a string up that is new
-    /// then touches one cache line.
-    buckets: Vec<u64>,
+    /// The hash of each string.
+    hashes: Vec<u32>,
+    /// The index of a string plus one in the lower bits, as many as number the buckets, and in the others those of its hash;
+    /// 0 is free. Small, as all of it is in use all the time.
+    buckets: Vec<u32>,
+    /// So many strings are too many for so many buckets.
+    grow_at: usize,
+}
+
+const FIRST_BUCKETS: usize = 256;
+
+/// A third of the buckets may be taken: the first that is looked at is then nearly always free where a string is new, which
+/// the processor can foretell. With two thirds its wrong guesses took a tenth of the time.
+const fn grow_at(buckets: usize) -> usize {
+    buckets / 3
 }
 
 impl Table {
     fn new() -> Self {
         Table {
             strings: Strings::new(),
-            buckets: vec![0; 256],
+            hashes: Vec::new(),
+            buckets: vec![0; FIRST_BUCKETS],
+            grow_at: grow_at(FIRST_BUCKETS),
         }
     }
 
+    /// The hash that the string was interned with.
+    pub fn hash(&self, index: i32) -> u32 {
+        self.hashes[index as usize]
+    }
+
+    /// The index of a string. The hash is the same whenever the string is.
     pub fn intern(&mut self, text: &[u8], hash: u32) -> i32 {
-        self.strings.data.extend_from_slice(text);
+        append(self.tail(), text);
         self.intern_tail(hash)
     }
 
-    /// Where to write a string that `intern_tail` then takes.
+    /// What to append the next string to.
     #[inline(always)]
     pub fn tail(&mut self) -> &mut Vec<u8> {
         &mut self.strings.data
     }
 
-    /// The index of the string at the end of the data, which is removed where it was there before. The hash is the same
-    /// whenever the string is.
+    /// The index of a string that was appended, which is removed where it was there before.
     #[inline(always)]
     pub fn intern_tail(&mut self, hash: u32) -> i32 {
-        let start = self.strings.offsets.last().map_or(0, |&offset| offset as usize);
-        let text = &self.strings.data[start..];
+        let bucket = hash as usize & (self.buckets.len() - 1);
+        if self.buckets[bucket] == 0 {
+            self.add_tail(bucket, hash)
+        } else {
+            self.search_tail(bucket, hash)
+        }
+    }
+
+    /// The string at the end of the data is new, and this bucket is free.
+    #[inline(always)]
+    fn add_tail(&mut self, bucket: usize, hash: u32) -> i32 {
+        let mask = self.buckets.len() as u32 - 1;
+        self.hashes.push(hash);
+        let count = self.hashes.len();
+        self.buckets[bucket] = hash & !mask | count as u32;
+        self.strings.end();
+        if count >= self.grow_at {
+            self.grow();
+        }
+        count as i32 - 1
+    }
+
+    #[inline(never)]
+    fn search_tail(&mut self, mut bucket: usize, hash: u32) -> i32 {
         let mask = self.buckets.len() - 1;
-        let mut bucket = hash as usize & mask;
+        let tag = hash & !(mask as u32);
         loop {
             let entry = self.buckets[bucket];
             if entry == 0 {
-                break;
+                return self.add_tail(bucket, hash);
             }
-            let index = (entry as u32 - 1) as usize;
-            if (entry >> 32) as u32 == hash && same(self.strings.get(index), text) {
-                self.strings.data.truncate(start);
-                return index as i32;
+            if entry & !(mask as u32) == tag {
+                let index = (entry as usize & mask) - 1;
+                let start = self.strings.offsets.last().map_or(0, |&offset| offset as usize);
+                if same(self.strings.get(index), &self.strings.data[start..]) {
+                    self.strings.data.truncate(start);
+                    return index as i32;
+                }
             }
             bucket = (bucket + 1) & mask;
         }
-        let index = self.strings.len();
-        self.strings.offsets.push(self.strings.data.len() as i32);
-        self.buckets[bucket] = u64::from(hash) << 32 | (index as u64 + 1);
-        if self.strings.len() * 3 > self.buckets.len() * 2 {
-            self.grow();
-        }
-        index as i32
     }
 
     #[inline(never)]
     fn grow(&mut self) {
-        let size = self.buckets.len() * 2;
-        for entry in std::mem::replace(&mut self.buckets, vec![0; size]) {
-            if entry != 0 {
-                let mut bucket = (entry >> 32) as usize & (size - 1);
-                while self.buckets[bucket] != 0 {
-                    bucket = (bucket + 1) & (size - 1);
-                }
-                self.buckets[bucket] = entry;
+        let mask = self.buckets.len() * 2 - 1;
+        self.buckets.clear();
+        self.buckets.resize(mask + 1, 0);
+        self.grow_at = grow_at(mask + 1);
+        for (count, &hash) in (1..).zip(&self.hashes) {
+            let mut bucket = hash as usize & mask;
+            while self.buckets[bucket] != 0 {
+                bucket = (bucket + 1) & mask;
             }
+            self.buckets[bucket] = hash & !(mask as u32) | count;
         }
     }
 
     fn take_strings(&mut self, pool: &Pool) -> Strings {
         self.buckets.fill(0);
+        self.hashes.clear();
         std::mem::replace(&mut self.strings, pool.strings())
     }
 }
@@ -129,6 +168,23 @@ impl ColumnBuilder {
         self.indexes.push(index);
     }
 
+    /// Push the indexes of a block of rows. What is negative is null.
+    #[inline(always)]
+    pub fn push_indexes(&mut self, first_row: usize, indexes: &[i32]) {
+        if indexes.iter().fold(0, |all, index| all | index) < 0 {
+            for (row, &index) in (first_row..).zip(indexes) {
+                if index >= 0 {
+                    self.push_index(row, index);
+                }
+            }
+        } else {
+            if self.indexes.len() != first_row {
+                self.skip_to(first_row);
+            }
+            self.indexes.extend_from_slice(indexes);
+        }
+    }
+
     #[inline(always)]
     pub fn push_string(&mut self, row: usize, text: &[u8]) {
         if self.strings.len() != row {
@@ -137,20 +193,15 @@ impl ColumnBuilder {
         self.strings.push(text);
     }
 
-    /// Push a word, which is not a term; its index, where the column has a dictionary.
-    pub fn push_word(&mut self, row: usize, word: &[u8]) -> Option<i32> {
-        self.push_text(row, word, short(hash_of_word(word)))
-    }
-
-    /// Push a text with its hash; its index, where the column has a dictionary.
-    pub fn push_text(&mut self, row: usize, text: &[u8], hash: u32) -> Option<i32> {
-        let Some(table) = &mut self.table else {
-            self.push_string(row, text);
-            return None;
-        };
-        let index = table.intern(text, hash);
-        self.push_index(row, index);
-        Some(index)
+    /// Push a word, which is not a term.
+    pub fn push_word(&mut self, row: usize, word: &[u8]) {
+        match &mut self.table {
+            Some(table) => {
+                let index = table.intern(word, short(hash_of_word(word)));
+                self.push_index(row, index);
+            }
+            None => self.push_string(row, word),
+        }
     }
 
     pub fn bytes(&self) -> usize {

@@ -1,12 +1,15 @@
 //! Registers to record batches, dictionary-encoded or plain.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use crate::arrow::batch::{Batch, Pool};
-use crate::arrow::columns::ColumnBuilder;
+use crate::arrow::batch::{Batch, Pool, Strings};
+use crate::arrow::columns::{ColumnBuilder, Table};
 use crate::fault::Result;
 use crate::hash::hash_bytes;
-use crate::sink::{Action, LiteralKind, PLACES, Part, Place, QuotedTriple, Sink, Transaction};
+use crate::sink::{
+    Action, LiteralKind, PLACES, Part, Place, QuotedTriple, STATEMENT_PLACES, Sink, Transaction,
+};
 use crate::term_hash::{IriFacts, hash_of_literal, hash_of_parts, hash_of_whole_iri, hash_of_word, short};
 use crate::text::{
     Style, append, datatype_suffix, push_blank_node, push_iri, push_known_iri, push_literal, push_quoted,
@@ -20,24 +23,41 @@ const MAX_BATCH_BYTES: usize = 256 << 20;
 
 const NULL: i32 = -1;
 
-/// What stands in a place: its text, or in a dictionary column its index in the table of this batch and its hash.
+/// Rows of dictionary columns are gathered in a block and put into their columns together.
+const BLOCK_ROWS: usize = 64;
+
+/// Where the operations of a block are, behind the terms.
+const OPERATION: usize = 4;
+
+/// What stands in a place: in a dictionary column its index in the table of this batch, else its text.
 struct Register {
     text: Vec<u8>,
     index: i32,
-    hash: u32,
 }
 
-pub enum ArrowIri {
-    /// Dictionary columns: where the IRI stands in the table of a place, in the batch of that number.
-    Interned {
-        epoch: u32,
-        place: Place,
-        index: i32,
-        hash: u32,
-    },
-    /// Plain columns, and values of headers and namespaces.
-    Text { text: Box<Box<[u8]>>, hash: u32 },
+/// Where an IRI stands, plus one: in the table of the place that it was made for, or among the loose IRIs.
+pub struct ArrowIri(NonZeroU32);
+
+impl ArrowIri {
+    #[inline(always)]
+    fn at(index: usize) -> Self {
+        ArrowIri(NonZeroU32::MIN.saturating_add(index as u32))
+    }
+
+    #[inline(always)]
+    fn index(&self) -> usize {
+        self.0.get() as usize - 1
+    }
 }
+
+/// IRIs that are in no dictionary: those of plain columns, headers and namespaces. Registers copy them.
+struct LooseIris {
+    strings: Strings,
+    hashes: Vec<u32>,
+}
+
+/// When loose IRIs take more than this, they are let go.
+const MAX_LOOSE_BYTES: usize = 1 << 20;
 
 /// What follows the lexical form of a literal with a datatype.
 pub struct Suffix {
@@ -55,8 +75,6 @@ pub struct ArrowSink {
     is_dictionary: bool,
     is_patch: bool,
     batch_rows: usize,
-    /// Counts batches, so that indexes of the one before are not taken for those of this.
-    epoch: u32,
     operation: ColumnBuilder,
     /// Indexes of A and D in the dictionary of this batch, -1 where they are not there yet.
     action_indexes: [i32; 2],
@@ -65,8 +83,16 @@ pub struct ArrowSink {
     name: ColumnBuilder,
     terms: [ColumnBuilder; 4],
     registers: [Register; PLACES],
+    value_hash: u32,
+    loose_iris: LooseIris,
+    /// Those of tables are new with each batch, so that indexes of the one before are not taken for those of this.
+    stamps: [u32; PLACES],
+    /// Stays at `NEVER_AGAIN`, should a stream ever come that far.
+    last_stamp: u32,
     graph_is_default: bool,
     rows: usize,
+    /// For each column the indexes of the rows that it does not have yet: of the last ones, from a multiple of `BLOCK_ROWS` on.
+    block: Box<[[i32; BLOCK_ROWS]; 5]>,
     pub batches: Vec<Arc<Batch>>,
     pool: Arc<Pool>,
     frame_begin: usize,
@@ -74,11 +100,10 @@ pub struct ArrowSink {
 
 impl ArrowSink {
     pub fn new(is_patch: bool, is_dictionary: bool, batch_rows: usize) -> Self {
-        ArrowSink {
+        let mut sink = ArrowSink {
             is_dictionary,
             is_patch,
             batch_rows: batch_rows.max(1),
-            epoch: 1,
             operation: ColumnBuilder::new(is_dictionary),
             action_indexes: [NULL; 2],
             default_graph_index: NULL,
@@ -87,14 +112,53 @@ impl ArrowSink {
             registers: std::array::from_fn(|_| Register {
                 text: Vec::new(),
                 index: NULL,
-                hash: 0,
             }),
+            value_hash: 0,
+            loose_iris: LooseIris {
+                strings: Strings::new(),
+                hashes: Vec::new(),
+            },
+            stamps: [0; PLACES],
+            last_stamp: 0,
             graph_is_default: true,
             rows: 0,
+            block: Box::new([[NULL; BLOCK_ROWS]; 5]),
             batches: Vec::new(),
             pool: Arc::default(),
             frame_begin: 0,
+        };
+        sink.renew_stamps();
+        sink
+    }
+
+    /// The table of a place, where its column has a dictionary.
+    #[inline(always)]
+    fn table(&mut self, place: Place) -> Option<&mut Table> {
+        self.terms.get_mut(place as usize)?.table.as_mut()
+    }
+
+    /// Let go of what was made for the tables of the places.
+    fn renew_stamps(&mut self) {
+        if self.is_dictionary {
+            for place in STATEMENT_PLACES {
+                self.last_stamp = self.last_stamp.saturating_add(1);
+                self.stamps[place as usize] = self.last_stamp;
+            }
         }
+    }
+
+    /// A loose IRI can be set in any place that has no table.
+    #[inline(never)]
+    fn let_go_of_loose_iris(&mut self) {
+        self.loose_iris.strings.clear(MAX_LOOSE_BYTES);
+        self.loose_iris.hashes.clear();
+        self.last_stamp = self.last_stamp.saturating_add(1);
+        let first = if self.is_dictionary {
+            Place::Value as usize
+        } else {
+            0
+        };
+        self.stamps[first..].fill(self.last_stamp);
     }
 
     pub fn columns(&self) -> &'static [&'static str] {
@@ -108,8 +172,34 @@ impl ArrowSink {
     #[inline(always)]
     fn end_row(&mut self) {
         self.rows += 1;
-        if self.rows >= self.batch_rows || (self.rows % 64 == 0 && self.batch_bytes() > MAX_BATCH_BYTES) {
-            self.close_batch();
+        if self.rows % BLOCK_ROWS == 0 || self.rows >= self.batch_rows {
+            self.end_block();
+        }
+    }
+
+    #[inline(never)]
+    fn end_block(&mut self) {
+        let first = (self.rows - 1) / BLOCK_ROWS * BLOCK_ROWS;
+        self.push_block(first);
+        if self.rows >= self.batch_rows || self.batch_bytes() > MAX_BATCH_BYTES {
+            self.finish_batch();
+        }
+    }
+
+    #[inline(always)]
+    fn push_to_block(&mut self, indexes: [i32; 4]) {
+        for (column, index) in self.block.iter_mut().zip(indexes) {
+            column[self.rows % BLOCK_ROWS] = index;
+        }
+    }
+
+    /// Put the rows from the first of the block on into their columns.
+    fn push_block(&mut self, first: usize) {
+        if self.is_dictionary {
+            let operation = self.is_patch.then_some(&mut self.operation);
+            for (column, indexes) in self.terms.iter_mut().chain(operation).zip(self.block.iter()) {
+                column.push_indexes(first, &indexes[..self.rows - first]);
+            }
         }
     }
 
@@ -118,9 +208,13 @@ impl ArrowSink {
     }
 
     pub fn close_batch(&mut self) {
-        if self.rows == 0 {
-            return;
+        if self.rows > 0 {
+            self.push_block(self.rows / BLOCK_ROWS * BLOCK_ROWS);
+            self.finish_batch();
         }
+    }
+
+    fn finish_batch(&mut self) {
         let mut columns = Vec::with_capacity(6);
         self.action_indexes = [NULL; 2];
         self.default_graph_index = NULL;
@@ -128,30 +222,20 @@ impl ArrowSink {
             columns.push(self.operation.finish(self.rows, &self.pool));
             columns.push(self.name.finish(self.rows, &self.pool));
         }
-        // What repeats in the next row stands in the table of the batch that ends here: take it over.
-        if self.is_dictionary {
-            for (column, register) in self.terms.iter().zip(&mut self.registers) {
-                if let (Some(table), 0..) = (&column.table, register.index) {
-                    register.text.clear();
-                    register
-                        .text
-                        .extend_from_slice(table.strings.get(register.index as usize));
-                }
+        for (column, register) in self.terms.iter_mut().zip(&mut self.registers) {
+            // What repeats in the next row stands in the table of the batch that ends here: take it over.
+            let mut hash = 0;
+            if let (Some(table), 0..) = (&column.table, register.index) {
+                register.text.clear();
+                append(&mut register.text, table.strings.get(register.index as usize));
+                hash = table.hash(register.index);
+            }
+            columns.push(column.finish(self.rows, &self.pool));
+            if let (Some(table), 0..) = (&mut column.table, register.index) {
+                register.index = table.intern(&register.text, hash);
             }
         }
-        columns.extend(
-            self.terms
-                .iter_mut()
-                .map(|column| column.finish(self.rows, &self.pool)),
-        );
-        if self.is_dictionary {
-            for (column, register) in self.terms.iter_mut().zip(&mut self.registers) {
-                if let (Some(table), 0..) = (&mut column.table, register.index) {
-                    register.index = table.intern(&register.text, register.hash);
-                }
-            }
-        }
-        self.epoch += 1;
+        self.renew_stamps();
         self.batches.push(Arc::new(Batch {
             rows: self.rows,
             columns,
@@ -160,69 +244,151 @@ impl ArrowSink {
         self.rows = 0;
     }
 
-    /// Write a term into a place: `write` appends its text. Terms with the same text have the same hash.
+    /// The hash of a term in a place, where it is needed: terms with the same text have the same. It is worked out before the
+    /// text is written, as it takes long and what comes next depends on it.
     #[inline(always)]
-    fn set(&mut self, place: Place, hash: impl FnOnce() -> u32, write: impl FnOnce(&mut Vec<u8>)) {
-        let index = place as usize;
+    fn hash(&self, place: Place, hash: impl FnOnce() -> u64) -> u32 {
+        if self.is_dictionary || place == Place::Value {
+            short(hash())
+        } else {
+            0
+        }
+    }
+
+    /// What to append the text of a term in a place to, which `end_term` then takes.
+    #[inline(always)]
+    fn begin_term(&mut self, place: Place) -> &mut Vec<u8> {
         if place == Place::Graph {
             self.graph_is_default = false;
         }
-        let hash = if self.is_dictionary { hash() } else { 0 };
-        self.registers[index].hash = hash;
-        match self.terms.get_mut(index).and_then(|column| column.table.as_mut()) {
-            Some(table) => {
-                write(table.tail());
-                self.registers[index].index = table.intern_tail(hash);
-            }
+        match self
+            .terms
+            .get_mut(place as usize)
+            .and_then(|column| column.table.as_mut())
+        {
+            Some(table) => table.tail(),
             None => {
-                let text = &mut self.registers[index].text;
+                let text = &mut self.registers[place as usize].text;
                 text.clear();
-                write(text);
+                text
             }
+        }
+    }
+
+    /// Take the text that was appended.
+    #[inline(always)]
+    fn end_term(&mut self, place: Place, hash: u32) {
+        if let Some(table) = self.table(place) {
+            self.registers[place as usize].index = table.intern_tail(hash);
+        } else if place == Place::Value {
+            self.value_hash = hash;
         }
     }
 
     #[inline(always)]
     fn push_action(&mut self, action: Action) {
-        let known = &mut self.action_indexes[action as usize];
-        if *known >= 0 {
-            self.operation.push_index(self.rows, *known);
-            return;
+        let known = self.action_indexes[action as usize];
+        if known >= 0 {
+            self.block[OPERATION][self.rows % BLOCK_ROWS] = known;
+        } else {
+            let text: &[u8] = if action == Action::Add { b"A" } else { b"D" };
+            self.action_indexes[action as usize] = self.push_operation(text);
         }
-        let text: &[u8] = if action == Action::Add { b"A" } else { b"D" };
-        *known = self.operation.push_word(self.rows, text).unwrap_or(NULL);
+    }
+
+    /// The index of the operation, where the column has a dictionary.
+    #[inline(never)]
+    fn push_operation(&mut self, operation: &[u8]) -> i32 {
+        let Some(table) = &mut self.operation.table else {
+            self.operation.push_string(self.rows, operation);
+            return NULL;
+        };
+        let index = table.intern(operation, short(hash_of_word(operation)));
+        self.block[OPERATION][self.rows % BLOCK_ROWS] = index;
+        index
+    }
+
+    #[inline(never)]
+    fn make_loose_iri(
+        &mut self,
+        place: Place,
+        prefix: Part<'_, IriFacts>,
+        name: Part<'_, IriFacts>,
+        is_plain: bool,
+    ) -> ArrowIri {
+        if self.loose_iris.strings.data.len() > MAX_LOOSE_BYTES {
+            self.let_go_of_loose_iris();
+        }
+        let LooseIris { strings, hashes } = &mut self.loose_iris;
+        push_known_iri(
+            &mut strings.data,
+            Style::Canonical,
+            prefix.text,
+            name.text,
+            is_plain,
+        );
+        strings.end();
+        hashes.push(if place == Place::Value {
+            short(hash_of_parts(prefix, name))
+        } else {
+            0
+        });
+        ArrowIri::at(hashes.len() - 1)
+    }
+
+    /// The index of the graph register, where columns have dictionaries.
+    #[inline(always)]
+    fn graph_index(&mut self) -> i32 {
+        if self.graph_is_default {
+            self.default_graph_index()
+        } else {
+            self.registers[Place::Graph as usize].index
+        }
     }
 
     #[inline(always)]
-    fn push_graph(&mut self) {
-        let graph = &mut self.terms[Place::Graph as usize];
-        if !self.graph_is_default {
-            if self.is_dictionary {
-                graph.push_index(self.rows, self.registers[Place::Graph as usize].index);
-            } else {
-                graph.push_string(self.rows, &self.registers[Place::Graph as usize].text);
+    fn default_graph_index(&mut self) -> i32 {
+        if self.default_graph_index < 0 {
+            if let Some(table) = self.table(Place::Graph) {
+                self.default_graph_index = table.intern(b"", short(hash_of_word(b"")));
             }
-        } else if self.default_graph_index >= 0 {
-            graph.push_index(self.rows, self.default_graph_index);
-        } else {
-            self.default_graph_index = graph.push_word(self.rows, b"").unwrap_or(NULL);
         }
+        self.default_graph_index
+    }
+
+    fn push_plain_graph(&mut self) {
+        let text: &[u8] = if self.graph_is_default {
+            b""
+        } else {
+            &self.registers[Place::Graph as usize].text
+        };
+        self.terms[Place::Graph as usize].push_string(self.rows, text);
     }
 
     fn push_other(&mut self, operation: &[u8], name: Option<&[u8]>, has_value: bool, has_graph: bool) {
         if !self.is_patch {
             return;
         }
-        self.operation.push_word(self.rows, operation);
+        self.push_operation(operation);
         if let Some(name) = name {
             self.name.push_word(self.rows, name);
         }
-        if has_value {
-            let value = &self.registers[Place::Value as usize];
-            self.terms[Place::Object as usize].push_text(self.rows, &value.text, value.hash);
-        }
-        if has_graph {
-            self.push_graph();
+        if self.is_dictionary {
+            let (value, hash) = (&self.registers[Place::Value as usize].text, self.value_hash);
+            let object = match &mut self.terms[Place::Object as usize].table {
+                Some(table) if has_value => table.intern(value, hash),
+                _ => NULL,
+            };
+            let graph = if has_graph { self.graph_index() } else { NULL };
+            self.push_to_block([NULL, NULL, object, graph]);
+        } else {
+            if has_value {
+                let value = &self.registers[Place::Value as usize].text;
+                self.terms[Place::Object as usize].push_string(self.rows, value);
+            }
+            if has_graph {
+                self.push_plain_graph();
+            }
         }
         self.end_row();
     }
@@ -238,6 +404,11 @@ impl Sink for ArrowSink {
         IriFacts::of(part)
     }
 
+    #[inline(always)]
+    fn stamp(&self, place: Place) -> u32 {
+        self.stamps[place as usize]
+    }
+
     /// Inlined, as what it returns would be written in small pieces and read in large ones, which takes the processor longer
     /// than all the rest of it.
     #[inline(always)]
@@ -248,41 +419,12 @@ impl Sink for ArrowSink {
         name: Part<'_, IriFacts>,
     ) -> Result<ArrowIri> {
         let is_plain = prefix.facts.is_plain && name.facts.is_plain;
-        let push =
-            |out: &mut Vec<u8>| push_known_iri(out, Style::Canonical, prefix.text, name.text, is_plain);
-        let hash = if self.is_dictionary {
-            short(hash_of_parts(prefix, name))
-        } else {
-            0
-        };
-        if let Some(table) = self
-            .terms
-            .get_mut(place as usize)
-            .and_then(|column| column.table.as_mut())
-        {
-            push(table.tail());
-            return Ok(ArrowIri::Interned {
-                epoch: self.epoch,
-                place,
-                index: table.intern_tail(hash),
-                hash,
-            });
+        if let Some(table) = self.table(place) {
+            let hash = short(hash_of_parts(prefix, name));
+            push_known_iri(table.tail(), Style::Canonical, prefix.text, name.text, is_plain);
+            return Ok(ArrowIri::at(table.intern_tail(hash) as usize));
         }
-        let mut text = Vec::with_capacity(prefix.text.len() + name.text.len() + 2);
-        push(&mut text);
-        Ok(ArrowIri::Text {
-            text: Box::new(text.into_boxed_slice()),
-            hash,
-        })
-    }
-
-    #[inline(always)]
-    fn holds_iri(&self, wanted: Place, iri: &ArrowIri) -> bool {
-        match iri {
-            ArrowIri::Interned { epoch, place, .. } => *epoch == self.epoch && *place == wanted,
-            // The value of a header or namespace is never interned.
-            ArrowIri::Text { .. } => !self.is_dictionary || wanted == Place::Value,
-        }
+        Ok(self.make_loose_iri(place, prefix, name, is_plain))
     }
 
     fn make_datatype(&mut self, iri: &str) -> Result<Suffix> {
@@ -298,52 +440,53 @@ impl Sink for ArrowSink {
             self.graph_is_default = false;
         }
         let register = &mut self.registers[place as usize];
-        match iri {
-            ArrowIri::Interned { index, hash, .. } => {
-                register.index = *index;
-                register.hash = *hash;
-            }
-            ArrowIri::Text { text, hash } => {
-                register.hash = *hash;
-                register.text.clear();
-                append(&mut register.text, text);
-            }
+        if self.is_dictionary && place != Place::Value {
+            register.index = iri.index() as i32;
+        } else {
+            register.text.clear();
+            append(&mut register.text, self.loose_iris.strings.get(iri.index()));
+            self.value_hash = self.loose_iris.hashes[iri.index()];
         }
         Ok(())
     }
 
     #[inline(always)]
     fn plain_iri(&mut self, place: Place, iri: &str) -> Result<()> {
-        let hash = || short(hash_of_whole_iri(iri.as_bytes()));
-        self.set(place, hash, |out| push_iri(out, Style::Canonical, "", iri));
+        let hash = self.hash(place, || hash_of_whole_iri(iri.as_bytes()));
+        push_iri(self.begin_term(place), Style::Canonical, "", iri);
+        self.end_term(place, hash);
         Ok(())
     }
 
     #[inline(always)]
     fn blank_node(&mut self, place: Place, label: &str) -> Result<()> {
-        let hash = || short(hash_of_word(label.as_bytes()));
-        self.set(place, hash, |out| push_blank_node(out, Style::Canonical, label));
+        let hash = self.hash(place, || hash_of_word(label.as_bytes()));
+        push_blank_node(self.begin_term(place), Style::Canonical, label);
+        self.end_term(place, hash);
         Ok(())
     }
 
     #[inline(always)]
     fn literal(&mut self, place: Place, lexical: &str, kind: LiteralKind<'_, Suffix>) -> Result<()> {
-        let hash = || {
-            let kind = match &kind {
+        let hash = self.hash(place, || {
+            let of_kind = match &kind {
                 LiteralKind::Plain => 0,
                 LiteralKind::Language(language) => hash_bytes(language.as_bytes()),
                 LiteralKind::Typed(datatype) => datatype.hash,
             };
-            short(hash_of_literal(lexical.as_bytes(), kind))
-        };
-        self.set(place, hash, |out| push_literal(out, lexical, &kind));
+            hash_of_literal(lexical.as_bytes(), of_kind)
+        });
+        push_literal(self.begin_term(place), lexical, &kind);
+        self.end_term(place, hash);
         Ok(())
     }
 
     fn quoted_triple(&mut self, place: Place, triple: &QuotedTriple) -> Result<()> {
         let mut text = Vec::new();
         push_quoted(&mut text, Style::Canonical, triple);
-        self.set(place, || short(hash_of_word(&text)), |out| append(out, &text));
+        let hash = self.hash(place, || hash_of_word(&text));
+        append(self.begin_term(place), &text);
+        self.end_term(place, hash);
         Ok(())
     }
 
@@ -357,19 +500,19 @@ impl Sink for ArrowSink {
         if self.is_patch {
             self.push_action(action);
         }
-        let (row, registers) = (self.rows, &self.registers);
-        let [subject, predicate, object, _] = &mut self.terms;
         if self.is_dictionary {
-            subject.push_index(row, registers[0].index);
-            predicate.push_index(row, registers[1].index);
-            object.push_index(row, registers[2].index);
+            let graph = if has_graph { self.graph_index() } else { NULL };
+            let [subject, predicate, object, ..] = &self.registers;
+            let indexes = [subject.index, predicate.index, object.index, graph];
+            self.push_to_block(indexes);
         } else {
-            subject.push_string(row, &registers[0].text);
-            predicate.push_string(row, &registers[1].text);
-            object.push_string(row, &registers[2].text);
-        }
-        if has_graph {
-            self.push_graph();
+            for place in [Place::Subject, Place::Predicate, Place::Object] {
+                let text = &self.registers[place as usize].text;
+                self.terms[place as usize].push_string(self.rows, text);
+            }
+            if has_graph {
+                self.push_plain_graph();
+            }
         }
         self.end_row();
         Ok(())

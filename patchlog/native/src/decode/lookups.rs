@@ -5,18 +5,37 @@ use std::borrow::Cow;
 use crate::decode::messages::split_iri;
 use crate::fault::{Fault, Result, unknown_entry};
 use crate::options::TermOptions;
-use crate::sink::{Part, Place, Sink};
-use crate::text::{XSD_STRING, utf8};
+use crate::sink::{NEVER_AGAIN, Part, Place, Sink};
+use crate::text::{XSD_STRING, copy_to, utf8};
 use crate::wire::{Fields, LENGTH, VARINT};
 
-/// What the sink made of an IRI, good as long as the prefix entry is the one it was made with.
+/// What the sink made of an IRI. It must be small: streams with many names go through all of them again and again.
 struct CachedIri<I> {
-    prefix_id: u32,
-    prefix_serial: u32,
+    validity: Validity,
     iri: I,
     /// Bytes of prefix and name.
     size: u16,
 }
+
+/// Until when an IRI is good: the edition of its prefix, and the stamp of the sink. In one number, to be compared at once.
+#[derive(Clone, Copy, PartialEq)]
+struct Validity(u64);
+
+impl Validity {
+    #[inline(always)]
+    fn of(edition: u32, stamp: u32) -> Self {
+        Validity(u64::from(edition) << 32 | u64::from(stamp))
+    }
+
+    #[inline(always)]
+    fn with_stamp(self, stamp: u32) -> Self {
+        Validity(self.0 >> 32 << 32 | u64::from(stamp))
+    }
+}
+
+/// Editions of prefixes: of the one that is always there, and of those that are not.
+const EMPTY_PREFIX: u32 = 1;
+const UNDEFINED: u32 = 0;
 
 /// Bytes of the longest IRI that is remembered: else a long prefix would be kept once for each name.
 const MAX_CACHED_IRI: usize = 1024;
@@ -35,16 +54,54 @@ impl<I> CachedIris<I> {
 }
 
 struct Name<F> {
-    text: String,
+    text: NameText,
     facts: F,
     is_defined: bool,
+}
+
+/// The text of a name. Nearly all are short and stand in the entry itself, so that a new entry is written without a look at
+/// the one before: to wait for that would take longer than all the rest.
+struct NameText {
+    /// Of no meaning where the text is short.
+    long: String,
+    short: [u8; SHORT_NAME],
+    length: u8,
+}
+
+const SHORT_NAME: usize = 22;
+
+impl NameText {
+    const EMPTY: Self = NameText {
+        long: String::new(),
+        short: [0; SHORT_NAME],
+        length: 0,
+    };
+
+    #[inline(always)]
+    fn as_str(&self) -> &str {
+        match self.short.get(..usize::from(self.length)) {
+            // SAFETY: `put` wrote a text there, of this length.
+            Some(short) => unsafe { std::str::from_utf8_unchecked(short) },
+            None => &self.long,
+        }
+    }
+
+    #[inline(always)]
+    fn put(&mut self, text: &str) {
+        if text.len() <= SHORT_NAME {
+            copy_to(&mut self.short, text.as_bytes());
+            self.length = text.len() as u8;
+        } else {
+            self.long.clear();
+            self.long.push_str(text);
+            self.length = u8::MAX;
+        }
+    }
 }
 
 struct Prefix<F> {
     text: String,
     facts: F,
-    /// Counts the definitions of this entry: 0 is not defined.
-    serial: u32,
 }
 
 pub struct Datatype<D> {
@@ -62,7 +119,11 @@ pub struct Lookups<S: Sink> {
     name_size: u32,
     last_name_entry: u32,
     last_name: u32,
+    /// By id: the first is the empty prefix, which is no entry.
     prefixes: Vec<Prefix<S::Facts>>,
+    /// Of each prefix the number of its definition, among those of all.
+    editions: Vec<u32>,
+    last_edition: u32,
     last_prefix_entry: u32,
     last_prefix: u32,
     datatypes: Vec<Datatype<S::Datatype>>,
@@ -79,13 +140,16 @@ impl<S: Sink> Lookups<S> {
             name_size: options.names,
             last_name_entry: 0,
             last_name: 0,
-            prefixes: (0..options.prefixes)
+            prefixes: (0..=options.prefixes)
                 .map(|_| Prefix {
                     text: String::new(),
-                    facts: S::Facts::default(),
-                    serial: 0,
+                    facts: S::facts_of(""),
                 })
                 .collect(),
+            editions: (0..=options.prefixes)
+                .map(|id| if id == 0 { EMPTY_PREFIX } else { UNDEFINED })
+                .collect(),
+            last_edition: EMPTY_PREFIX,
             last_prefix_entry: 0,
             last_prefix: 0,
             datatypes: (0..options.datatypes)
@@ -104,21 +168,32 @@ impl<S: Sink> Lookups<S> {
     /// Write the sizes that the tables have into options that were met in the middle of a stream.
     pub fn keep_sizes(&self, options: &mut TermOptions) {
         options.names = self.name_size;
-        options.prefixes = self.prefixes.len() as u32;
+        options.prefixes = self.prefix_size();
         options.datatypes = self.datatypes.len() as u32;
+    }
+
+    fn prefix_size(&self) -> u32 {
+        self.prefixes.len() as u32 - 1
     }
 
     /// Fields of a lookup entry: its id as it stands, and its text.
     #[inline(always)]
     fn split_entry<'a>(&self, data: &'a [u8]) -> Result<(u32, Cow<'a, str>)> {
+        const ID: u8 = 1 << 3;
         const TEXT: u8 = 2 << 3 | LENGTH;
-        // Nearly always: no id, as ids run up.
-        if let [TEXT, length @ ..0x80, text @ ..] = data {
-            if text.len() == *length as usize {
-                return Ok((0, utf8(text, self.strict)?));
+        // Nearly always: no id, as ids run up; or once a table is full, the id of the entry that makes room.
+        let (id, length, text) = match *data {
+            [TEXT, length @ ..0x80, ref text @ ..] => (0, length, text),
+            [ID, low, high @ ..0x80, TEXT, length @ ..0x80, ref text @ ..] if low >= 0x80 => {
+                (u32::from(low & 0x7F) | u32::from(high) << 7, length, text)
             }
+            [ID, id @ ..0x80, TEXT, length @ ..0x80, ref text @ ..] => (u32::from(id), length, text),
+            _ => return self.split_any_entry(data),
+        };
+        if text.len() != usize::from(length) {
+            return self.split_any_entry(data);
         }
-        self.split_any_entry(data)
+        Ok((id, utf8(text, self.strict)?))
     }
 
     #[inline(never)]
@@ -155,15 +230,14 @@ impl<S: Sink> Lookups<S> {
         if index >= self.names.len() {
             // Grows as it is used: most streams need less than they reserve.
             self.names.resize_with(index + 1, || Name {
-                text: String::new(),
+                text: NameText::EMPTY,
                 facts: S::Facts::default(),
                 is_defined: false,
             });
             self.cached_iris.resize_with(index + 1, || CachedIris::NONE);
         }
         let name = &mut self.names[index];
-        name.text.clear();
-        name.text.push_str(&text);
+        name.text.put(&text);
         name.facts = S::facts_of(&text);
         name.is_defined = true;
         self.cached_iris[index] = CachedIris::NONE;
@@ -172,14 +246,31 @@ impl<S: Sink> Lookups<S> {
 
     pub fn prefix_entry(&mut self, data: &[u8]) -> Result<()> {
         let (id, text) = self.split_entry(data)?;
-        let id = Self::entry_id("prefix", id, self.last_prefix_entry, self.prefixes.len() as u32)?;
+        let id = Self::entry_id("prefix", id, self.last_prefix_entry, self.prefix_size())?;
         self.last_prefix_entry = id;
-        let prefix = &mut self.prefixes[(id - 1) as usize];
+        let prefix = &mut self.prefixes[id as usize];
         prefix.text.clear();
         prefix.text.push_str(&text);
         prefix.facts = S::facts_of(&text);
-        prefix.serial += 1;
+        if self.last_edition == u32::MAX {
+            self.renumber_editions();
+        }
+        self.last_edition += 1;
+        self.editions[id as usize] = self.last_edition;
         Ok(())
+    }
+
+    /// Start the numbers of definitions again. What is remembered goes by the old ones.
+    #[cold]
+    fn renumber_editions(&mut self) {
+        self.cached_iris.fill_with(|| CachedIris::NONE);
+        self.last_edition = EMPTY_PREFIX;
+        for edition in &mut self.editions[1..] {
+            if *edition != UNDEFINED {
+                self.last_edition += 1;
+                *edition = self.last_edition;
+            }
+        }
     }
 
     pub fn datatype_entry(&mut self, data: &[u8]) -> Result<()> {
@@ -200,73 +291,82 @@ impl<S: Sink> Lookups<S> {
         Ok(())
     }
 
-    /// The ids of an IRI message with what they leave out filled in: the name's, and the prefix's (0: the last one).
+    /// The name and the prefix that IRIs without ids go by.
     #[inline(always)]
-    fn iri_ids(&mut self, data: &[u8]) -> Result<(u32, u32)> {
-        let (prefix_id, name_id) = split_iri(data)?;
+    pub fn last_ids(&self) -> (u32, u32) {
+        (self.last_name, self.last_prefix)
+    }
+
+    pub fn set_last_ids(&mut self, (name, prefix): (u32, u32)) {
+        self.last_name = name;
+        self.last_prefix = prefix;
+    }
+
+    /// The id of the name of an IRI, which may be left out.
+    #[inline(always)]
+    fn name_id(&mut self, name_id: u32) -> u32 {
         self.last_name = if name_id == 0 {
             self.last_name.wrapping_add(1)
         } else {
             name_id
         };
-        Ok((self.last_name, prefix_id))
+        self.last_name
     }
 
-    /// Check the ids of an IRI, name first: the index of the name, and the prefix id to use (0: the empty prefix).
-    fn checked_ids(&mut self, name_id: u32, prefix_id: u32) -> Result<(usize, u32)> {
+    /// Check the ids of an IRI, name first: the index of the name.
+    #[inline(always)]
+    fn checked_ids(&self, name_id: u32, prefix_id: u32) -> Result<usize> {
         let index = name_id.wrapping_sub(1) as usize;
         if !self.names.get(index).is_some_and(|name| name.is_defined) {
             return Err(no_entry("name", name_id, self.name_size));
         }
-        if prefix_id != 0 {
-            self.last_prefix = prefix_id;
+        if self.edition(prefix_id) == UNDEFINED {
+            return Err(no_entry("prefix", prefix_id, self.prefix_size()));
         }
-        let prefix_id = self.last_prefix;
-        if prefix_id != 0
-            && self
-                .prefixes
-                .get(prefix_id as usize - 1)
-                .is_none_or(|prefix| prefix.serial == 0)
-        {
-            return Err(no_entry("prefix", prefix_id, self.prefixes.len() as u32));
-        }
-        Ok((index, prefix_id))
+        Ok(index)
     }
 
     /// The text of an IRI message, in two parts.
     pub fn resolve_iri(&mut self, data: &[u8]) -> Result<(&str, &str)> {
-        let (name_id, prefix_id) = self.iri_ids(data)?;
-        let (index, prefix_id) = self.checked_ids(name_id, prefix_id)?;
-        let prefix = match prefix_id {
-            0 => "",
-            id => &self.prefixes[id as usize - 1].text,
-        };
-        Ok((prefix, &self.names[index].text))
+        let (prefix_id, name_id) = split_iri(data)?;
+        let (name_id, prefix_id) = (self.name_id(name_id), self.prefix_id(prefix_id));
+        let index = self.checked_ids(name_id, prefix_id)?;
+        self.last_prefix = prefix_id;
+        Ok((
+            &self.prefixes[prefix_id as usize].text,
+            self.names[index].text.as_str(),
+        ))
     }
 
-    /// Set a register from an IRI message; how many bytes the IRI has.
+    /// The id of the prefix of an IRI, which may be left out.
     #[inline(always)]
-    pub fn set_iri(&mut self, sink: &mut S, place: Place, data: &[u8]) -> Result<u64> {
-        let (name_id, explicit_prefix) = self.iri_ids(data)?;
-        let prefix_id = if explicit_prefix == 0 {
+    fn prefix_id(&self, prefix_id: u32) -> u32 {
+        if prefix_id == 0 {
             self.last_prefix
         } else {
-            explicit_prefix
-        };
-        let prefix_serial = match self.prefixes.get((prefix_id as usize).wrapping_sub(1)) {
-            Some(prefix) => prefix.serial,
-            None => 0,
-        };
+            prefix_id
+        }
+    }
+
+    #[inline(always)]
+    fn edition(&self, prefix_id: u32) -> u32 {
+        self.editions
+            .get(prefix_id as usize)
+            .copied()
+            .unwrap_or(UNDEFINED)
+    }
+
+    /// Set a register from the ids of an IRI, its prefix and its name; how many bytes the IRI has.
+    #[inline(always)]
+    pub fn set_iri(&mut self, sink: &mut S, place: Place, (prefix_id, name_id): (u32, u32)) -> Result<u64> {
+        let name_id = self.name_id(name_id);
+        let prefix_id = self.prefix_id(prefix_id);
+        let validity = Validity::of(self.edition(prefix_id), sink.stamp(place));
         if let Some(cached) = self.cached_iris.get((name_id as usize).wrapping_sub(1)) {
             // What is remembered was checked when it was made, and both entries are still the same.
-            let is_good = |cached: &CachedIri<S::Iri>| {
-                cached.prefix_id == prefix_id
-                    && cached.prefix_serial == prefix_serial
-                    && sink.holds_iri(place, &cached.iri)
-            };
             let found = match (&cached.newest, &cached.older) {
-                (Some(newest), _) if is_good(newest) => Some(newest),
-                (_, Some(older)) if is_good(older) => Some(older),
+                (Some(newest), _) if newest.validity == validity => Some(newest),
+                (_, Some(older)) if older.validity == validity => Some(older),
                 _ => None,
             };
             if let Some(found) = found {
@@ -275,26 +375,36 @@ impl<S: Sink> Lookups<S> {
                 return Ok(u64::from(found.size));
             }
         }
-        self.make_iri(sink, place, name_id, explicit_prefix)
+        self.make_iri(sink, place, name_id, prefix_id, validity)
     }
 
     #[inline(never)]
-    fn make_iri(&mut self, sink: &mut S, place: Place, name_id: u32, explicit_prefix: u32) -> Result<u64> {
-        let (index, prefix_id) = self.checked_ids(name_id, explicit_prefix)?;
-        let (prefix, prefix_serial) = match self.prefixes.get((prefix_id as usize).wrapping_sub(1)) {
-            Some(prefix) => (Part::new(prefix.text.as_str(), prefix.facts), prefix.serial),
-            None => (Part::new("", S::facts_of("")), 0),
-        };
+    fn make_iri(
+        &mut self,
+        sink: &mut S,
+        place: Place,
+        name_id: u32,
+        prefix_id: u32,
+        validity: Validity,
+    ) -> Result<u64> {
+        let index = self.checked_ids(name_id, prefix_id)?;
+        self.last_prefix = prefix_id;
+        let prefix = &self.prefixes[prefix_id as usize];
+        let prefix = Part::new(prefix.text.as_str(), &prefix.facts);
         let name = &self.names[index];
-        let name = Part::new(name.text.as_str(), name.facts);
+        let name = Part::new(name.text.as_str(), &name.facts);
         let size = prefix.text.len() + name.text.len();
         let iri = sink.make_iri(place, prefix, name)?;
         sink.iri(place, &iri)?;
-        if size <= MAX_CACHED_IRI {
+        // To make this one the sink may have let go of others, and have another stamp.
+        let stamp = sink.stamp(place);
+        if size <= MAX_CACHED_IRI && stamp != NEVER_AGAIN {
             let cached = &mut self.cached_iris[index];
-            cached.older = cached.newest.replace(CachedIri {
-                prefix_id,
-                prefix_serial,
+            if let Some(newest) = cached.newest.take() {
+                cached.older = Some(newest);
+            }
+            cached.newest = Some(CachedIri {
+                validity: validity.with_stamp(stamp),
                 iri,
                 size: size as u16,
             });

@@ -39,121 +39,99 @@ impl<'a> RawTerm<'a> {
     }
 }
 
-/// The terms of an RdfTriple or RdfQuad message, found but not looked into.
-#[derive(Clone, Copy)]
-pub struct Statement<'a> {
-    subject: RawTerm<'a>,
-    predicate: RawTerm<'a>,
-    object: RawTerm<'a>,
-    graph: RawTerm<'a>,
+/// The field number before the four of a place.
+#[inline(always)]
+const fn base_of(place: Place) -> u8 {
+    4 * place as u8
 }
 
-/// The next field, if it is one of the four of a place: tag and length have a byte each.
+/// The ids of an IRI at a place, and the length of its field, which begins in the lower bytes of a word.
 #[inline(always)]
-fn next_term(data: &[u8], at: usize, place: u8) -> Option<(u32, &[u8], usize)> {
-    let (&tag, &length) = (data.get(at)?, data.get(at + 1)?);
-    let kind = (tag >> 3).wrapping_sub(4 * place);
-    if tag & 0x87 != LENGTH || !(1..=4).contains(&kind) || length >= 0x80 {
+pub fn iri_in(word: u64, place: Place) -> Option<((u32, u32), usize)> {
+    let (tag, length) = (word as u8, (word >> 8) as u8);
+    if tag != (base_of(place) + 1) << 3 | LENGTH {
         return None;
     }
-    let end = at + 2 + length as usize;
-    Some((u32::from(kind), data.get(at + 2..end)?, end))
+    Some((ids_in(word >> 16, length)?, usize::from(length) + 2))
 }
 
-impl<'a> Statement<'a> {
-    #[inline(always)]
-    pub fn split(data: &'a [u8]) -> Result<Self> {
-        // Nearly always: at most one field for each place, in their order.
-        let mut at = 0;
-        let mut statement = Statement {
-            subject: RawTerm::Unset,
-            predicate: RawTerm::Unset,
-            object: RawTerm::Unset,
-            graph: RawTerm::Unset,
-        };
-        if let Some((kind, value, end)) = next_term(data, at, 0) {
-            statement.subject = RawTerm::of_kind(kind, value);
-            at = end;
+/// The kind of the term at a place, as `RawTerm::of_kind` takes it, and the length of its field, which begins in the lower
+/// bytes of a word, if tag and length have a byte each.
+#[inline(always)]
+pub fn kind_in(word: u64, place: Place) -> Option<(u8, usize)> {
+    let (tag, length) = (word as u8, (word >> 8) as u8);
+    let is_short = tag & 0x87 == LENGTH && length < 0x80;
+    is_short.then_some(((tag >> 3).wrapping_sub(base_of(place)), usize::from(length) + 2))
+}
+
+/// Whether a tag is none of a place.
+#[inline(always)]
+pub fn is_elsewhere(tag: u8, place: Place) -> bool {
+    (tag >> 3).wrapping_sub(base_of(place) + 1) >= 4
+}
+
+/// The term of a place and the length of its field, if the message begins with it.
+#[inline(always)]
+pub fn first_term(message: &[u8], place: Place) -> (RawTerm<'_>, usize) {
+    let mut fields = Fields::new(message);
+    let Ok((field @ 1..=16, LENGTH)) = fields.tag() else {
+        return (RawTerm::Unset, 0);
+    };
+    let kind = field.wrapping_sub(u32::from(base_of(place)));
+    let (1..=4, Ok(value)) = (kind, fields.bytes()) else {
+        return (RawTerm::Unset, 0);
+    };
+    let term = if place == Place::Graph {
+        RawTerm::of_graph_kind(kind, value)
+    } else {
+        RawTerm::of_kind(kind, value)
+    };
+    (term, message.len() - fields.rest().len())
+}
+
+/// The terms of a statement from fields in any order: the last of each place.
+pub fn terms_in_any_order(message: &[u8]) -> Result<[RawTerm<'_>; 4]> {
+    let mut terms = [RawTerm::Unset; 4];
+    let mut fields = Fields::new(message);
+    while !fields.is_done() {
+        let (field, wire_type) = fields.tag()?;
+        if wire_type != LENGTH || field > 16 {
+            fields.skip(wire_type)?;
+            continue;
         }
-        if let Some((kind, value, end)) = next_term(data, at, 1) {
-            statement.predicate = RawTerm::of_kind(kind, value);
-            at = end;
-        }
-        if let Some((kind, value, end)) = next_term(data, at, 2) {
-            statement.object = RawTerm::of_kind(kind, value);
-            at = end;
-        }
-        if let Some((kind, value, end)) = next_term(data, at, 3) {
-            statement.graph = RawTerm::of_graph_kind(kind, value);
-            at = end;
-        }
-        if at == data.len() {
-            Ok(statement)
+        let value = fields.bytes()?;
+        let kind = (field - 1) % 4 + 1;
+        terms[(field as usize - 1) / 4] = if field > 12 {
+            RawTerm::of_graph_kind(kind, value)
         } else {
-            Self::split_any(data)
-        }
+            RawTerm::of_kind(kind, value)
+        };
     }
+    Ok(terms)
+}
 
-    /// Fields in any order and of any length; the last of each place counts.
-    #[inline(never)]
-    fn split_any(data: &'a [u8]) -> Result<Self> {
-        let mut terms = [RawTerm::Unset; 4];
-        let mut fields = Fields::new(data);
-        while !fields.is_done() {
-            let (field, wire_type) = fields.tag()?;
-            if wire_type != LENGTH || field > 16 {
-                fields.skip(wire_type)?;
-                continue;
-            }
-            let value = fields.bytes()?;
-            let kind = (field - 1) % 4 + 1;
-            terms[(field as usize - 1) / 4] = if field > 12 {
-                RawTerm::of_graph_kind(kind, value)
-            } else {
-                RawTerm::of_kind(kind, value)
-            };
-        }
-        let [subject, predicate, object, graph] = terms;
-        Ok(Statement {
-            subject,
-            predicate,
-            object,
-            graph,
-        })
-    }
-
-    #[inline(always)]
-    pub fn term(&self, place: Place) -> RawTerm<'a> {
-        match place {
-            Place::Subject => self.subject,
-            Place::Predicate => self.predicate,
-            Place::Object => self.object,
-            _ => self.graph,
-        }
+/// The prefix id and the name id of an IRI message in the lower bytes of a word, if its layout is that of nearly all IRIs.
+#[inline(always)]
+fn ids_in(word: u64, length: u8) -> Option<(u32, u32)> {
+    // Ids below 128 have a byte, and those up to 16,383 two; an id that is zero is left out.
+    let low = |at: u32| (word >> (8 * at)) as u32 & 0x7F;
+    let wide = |at: u32| low(at) | low(at + 1) << 7;
+    match length {
+        0 => Some((0, 0)),
+        2 if word & 0x80FF == 0x0010 => Some((0, low(1))),
+        2 if word & 0x80FF == 0x0008 => Some((low(1), 0)),
+        3 if word & 0x80_80FF == 0x00_8010 => Some((0, wide(1))),
+        3 if word & 0x80_80FF == 0x00_8008 => Some((wide(1), 0)),
+        4 if word & 0x80FF_80FF == 0x0010_0008 => Some((low(1), low(3))),
+        5 if word & 0x80_80FF_80FF == 0x00_8010_0008 => Some((low(1), wide(3))),
+        5 if word & 0x80_FF80_80FF == 0x00_1000_8008 => Some((wide(1), low(4))),
+        6 if word & 0x8080_FF80_80FF == 0x0080_1000_8008 => Some((wide(1), wide(4))),
+        _ => None,
     }
 }
 
 /// The prefix id and the name id of an IRI message, as they stand.
-#[inline(always)]
 pub fn split_iri(data: &[u8]) -> Result<(u32, u32)> {
-    const PREFIX: u8 = 1 << 3;
-    const NAME: u8 = 2 << 3;
-    // The layouts of nearly all IRIs, before the general one.
-    match *data {
-        [] => Ok((0, 0)),
-        [NAME, name @ ..0x80] => Ok((0, u32::from(name))),
-        [NAME, low, high @ ..0x80] if low >= 0x80 => Ok((0, u32::from(low & 0x7F) | u32::from(high) << 7)),
-        [PREFIX, prefix @ ..0x80] => Ok((u32::from(prefix), 0)),
-        [PREFIX, prefix @ ..0x80, NAME, name @ ..0x80] => Ok((u32::from(prefix), u32::from(name))),
-        [PREFIX, prefix @ ..0x80, NAME, low, high @ ..0x80] if low >= 0x80 => {
-            Ok((u32::from(prefix), u32::from(low & 0x7F) | u32::from(high) << 7))
-        }
-        _ => split_any_iri(data),
-    }
-}
-
-#[inline(never)]
-fn split_any_iri(data: &[u8]) -> Result<(u32, u32)> {
     let mut ids = (0, 0);
     let mut fields = Fields::new(data);
     while !fields.is_done() {

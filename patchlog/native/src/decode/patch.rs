@@ -1,15 +1,15 @@
 //! Jelly-Patch: frames to registers. The rules and their order are those of docs/protocol.md.
 
 use crate::decode::frames::{FrameSplitter, Split};
-use crate::decode::messages::{RawTerm, Statement};
+use crate::decode::messages::RawTerm;
 use crate::decode::rdf::{
-    ROW_TAG, RawRow, Reading, before_options, changed_options, empty_row, no_options, too_many_rows,
+    ROW_TAG, Reading, before_options, changed_options, empty_row, no_options, split_row,
 };
-use crate::decode::terms::TermReader;
+use crate::decode::terms::{GraphField, TermReader};
 use crate::fault::{Result, invalid_term, transaction_error, unexpected_row};
 use crate::options::{PatchOptions, StatementType, StreamType};
-use crate::sink::{Action, Place, STATEMENT_PLACES, Sink, Stream, Transaction};
-use crate::wire::{Fields, LENGTH};
+use crate::sink::{Action, Place, Sink, Stream, Transaction};
+use crate::wire::{Fields, LENGTH, Message};
 
 /// The order of transactions: a start only outside, an end only inside.
 #[derive(Default)]
@@ -146,20 +146,23 @@ impl<S: Sink> PatchState<S> {
         }
         let mut fields = Fields::new(data);
         while !fields.is_done() {
-            let raw = match fields.short_row(ROW_TAG, ROW_KINDS) {
-                Some(row) => RawRow::Short(row),
-                None => match fields.tag()? {
-                    (1, LENGTH) => RawRow::Whole(fields.bytes()?),
+            let outcome = if let Some((kind, message)) = fields.short_row(ROW_TAG, ROW_KINDS) {
+                self.reading.check_rows(row)?;
+                self.row(kind, message, row == 0, sink)
+            } else {
+                match fields.tag()? {
+                    (1, LENGTH) => {
+                        let data = fields.bytes()?;
+                        self.reading.check_rows(row)?;
+                        self.long_row(data, row == 0, sink)
+                    }
                     (_, wire_type) => {
                         fields.skip(wire_type)?;
                         continue;
                     }
-                },
+                }
             };
-            if row >= self.reading.limits.max_rows_per_frame {
-                return Err(too_many_rows(self.reading.limits.max_rows_per_frame).at_row(row));
-            }
-            self.row(raw, row == 0, sink).map_err(|fault| fault.at_row(row))?;
+            outcome.map_err(|fault| fault.at_row(row))?;
             row += 1;
         }
         if self.stream_type == StreamType::Frame && self.options.is_some() {
@@ -173,12 +176,18 @@ impl<S: Sink> PatchState<S> {
         Ok(())
     }
 
-    #[inline(always)]
-    fn row(&mut self, raw: RawRow<'_>, is_first: bool, sink: &mut S) -> Result<()> {
-        let (kind, content) = raw.split(ROW_KINDS)?;
+    #[inline(never)]
+    fn long_row(&mut self, data: &[u8], is_first: bool, sink: &mut S) -> Result<()> {
+        let (kind, content) = split_row(data, ROW_KINDS)?;
         if kind == 0 {
             return Err(empty_row());
         }
+        self.row(kind, Message::whole(content), is_first, sink)
+    }
+
+    #[inline(always)]
+    fn row(&mut self, kind: u32, message: Message<'_>, is_first: bool, sink: &mut S) -> Result<()> {
+        let content = message.content();
         if kind == 1 {
             return self.options_row(content, is_first, sink);
         }
@@ -186,8 +195,8 @@ impl<S: Sink> PatchState<S> {
             return Err(before_options());
         };
         match kind {
-            2 => self.statement(Action::Add, content, sink),
-            3 => self.statement(Action::Delete, content, sink),
+            2 => self.statement(Action::Add, message, sink),
+            3 => self.statement(Action::Delete, message, sink),
             4 => self.namespace(Action::Add, content, sink),
             5 => self.namespace(Action::Delete, content, sink),
             6 => self.transaction(Transaction::Start, sink),
@@ -244,18 +253,17 @@ impl<S: Sink> PatchState<S> {
     }
 
     #[inline(always)]
-    fn statement(&mut self, action: Action, content: &[u8], sink: &mut S) -> Result<()> {
+    fn statement(&mut self, action: Action, message: Message<'_>, sink: &mut S) -> Result<()> {
         let Some(terms) = &mut self.terms else {
             return Err(before_options());
         };
-        let raw = Statement::split(content)?;
-        terms.set_triple(sink, &raw)?;
-        let mut has_graph = self.statement_type == StatementType::Quads;
-        if has_graph {
-            has_graph = set_graph(terms, sink, raw.term(Place::Graph), self.reading.strict)?;
-        }
-        terms.count(&STATEMENT_PLACES[..if has_graph { 4 } else { 3 }])?;
-        sink.statement(action, has_graph)
+        let graph = match self.statement_type {
+            StatementType::Triples => GraphField::Ignored,
+            StatementType::Quads if self.reading.strict => GraphField::Needed,
+            StatementType::Quads => GraphField::Lax,
+        };
+        let places = terms.set_statement(sink, message, graph)?;
+        sink.statement(action, places == 4)
     }
 
     fn namespace(&mut self, action: Action, content: &[u8], sink: &mut S) -> Result<()> {
@@ -337,7 +345,7 @@ fn set_graph<S: Sink>(
     graph: RawTerm<'_>,
     strict: bool,
 ) -> Result<bool> {
-    if !strict && matches!(graph, RawTerm::Unset) && !terms.is_set[Place::Graph as usize] {
+    if !strict && !terms.can_set(Place::Graph, graph) {
         return Ok(false);
     }
     terms.set(sink, Place::Graph, graph)?;

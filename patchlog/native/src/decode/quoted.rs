@@ -1,6 +1,6 @@
 //! Quoted triples off the wire: each term resolved and owned, as deep as the limits allow.
 
-use crate::decode::messages::{RawKind, RawTerm, Statement, split_literal};
+use crate::decode::messages::{RawKind, RawTerm, split_literal, terms_in_any_order};
 use crate::decode::terms::{TermReader, not_generalized};
 use crate::fault::{Result, invalid_term, limit_exceeded};
 use crate::sink::{OwnedKind, OwnedTerm, Place, QuotedTriple, Sink};
@@ -14,12 +14,12 @@ impl<S: Sink> TermReader<S> {
                 self.max_depth
             )));
         }
-        let statement = Statement::split(data)?;
+        let [subject, predicate, object, _] = terms_in_any_order(data)?;
         Ok(QuotedTriple {
             terms: [
-                self.owned(statement.term(Place::Subject), Place::Subject, depth, size)?,
-                self.owned(statement.term(Place::Predicate), Place::Predicate, depth, size)?,
-                self.owned(statement.term(Place::Object), Place::Object, depth, size)?,
+                self.owned(subject, Place::Subject, depth, size)?,
+                self.owned(predicate, Place::Predicate, depth, size)?,
+                self.owned(object, Place::Object, depth, size)?,
             ],
         })
     }

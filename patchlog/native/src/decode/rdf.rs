@@ -1,12 +1,12 @@
 //! Jelly-RDF: frames to registers. The rules and their order are those of docs/protocol.md.
 
 use crate::decode::frames::{FrameSplitter, Split};
-use crate::decode::messages::{RawTerm, Statement};
-use crate::decode::terms::TermReader;
+use crate::decode::messages::RawTerm;
+use crate::decode::terms::{GraphField, TermReader};
 use crate::fault::{Result, invalid_term, limit_exceeded, unexpected_row, unsupported};
 use crate::options::{Limits, Physical, RdfOptions};
-use crate::sink::{Action, Place, STATEMENT_PLACES, Sink, Stream};
-use crate::wire::{Fields, LENGTH};
+use crate::sink::{Action, Place, Sink, Stream};
+use crate::wire::{Fields, LENGTH, Message};
 
 /// How a stream is read, whatever its kind.
 #[derive(Clone, Copy)]
@@ -15,6 +15,18 @@ pub struct Reading {
     pub strict: bool,
     pub concatenated: bool,
     pub delimited: Option<bool>,
+}
+
+impl Reading {
+    /// Whether a frame may have a row of this number, which are counted from 0.
+    #[inline(always)]
+    pub fn check_rows(&self, row: u64) -> Result<()> {
+        if row < self.limits.max_rows_per_frame {
+            Ok(())
+        } else {
+            Err(too_many_rows(self.limits.max_rows_per_frame).at_row(row))
+        }
+    }
 }
 
 pub struct RdfReader<S: Sink> {
@@ -30,26 +42,9 @@ struct RdfState<S: Sink> {
     in_graph: bool,
 }
 
-/// A row as it comes off its frame.
-pub enum RawRow<'a> {
-    /// Its kind, which is one of those that are known, and its content.
-    Short((u32, &'a [u8])),
-    Whole(&'a [u8]),
-}
-
-impl<'a> RawRow<'a> {
-    /// The kind of the row (its field number, 0 where none of the known fields is set) and its content.
-    #[inline(always)]
-    pub fn split(self, known: u32) -> Result<(u32, &'a [u8])> {
-        match self {
-            RawRow::Short(row) => Ok(row),
-            RawRow::Whole(data) => split_whole(data, known),
-        }
-    }
-}
-
+/// The kind of a row (its field number, 0 where none of the known fields is set) and its content.
 #[inline(never)]
-fn split_whole(data: &[u8], known: u32) -> Result<(u32, &[u8])> {
+pub fn split_row(data: &[u8], known: u32) -> Result<(u32, &[u8])> {
     let mut row = (0, &data[..0]);
     let mut fields = Fields::new(data);
     while !fields.is_done() {
@@ -64,7 +59,7 @@ fn split_whole(data: &[u8], known: u32) -> Result<(u32, &[u8])> {
 }
 
 #[cold]
-pub fn too_many_rows(limit: u64) -> Box<crate::fault::Fault> {
+fn too_many_rows(limit: u64) -> Box<crate::fault::Fault> {
     limit_exceeded(format!(
         "the frame has more than {limit} rows (Limits.max_rows_per_frame)"
     ))
@@ -199,10 +194,16 @@ impl<S: Sink> RdfState<S> {
         }
         let mut fields = Fields::new(data);
         while !fields.is_done() {
-            let raw = match fields.short_row(ROW_TAG, ROW_KINDS) {
-                Some(row) => RawRow::Short(row),
-                None => match fields.tag()? {
-                    (1, LENGTH) => RawRow::Whole(fields.bytes()?),
+            let outcome = if let Some((kind, message)) = fields.short_row(ROW_TAG, ROW_KINDS) {
+                self.reading.check_rows(row)?;
+                self.row(kind, message, row == 0, sink)
+            } else {
+                match fields.tag()? {
+                    (1, LENGTH) => {
+                        let data = fields.bytes()?;
+                        self.reading.check_rows(row)?;
+                        self.long_row(data, row == 0, sink)
+                    }
                     (15, LENGTH) => {
                         let (key, value) = split_metadata(fields.bytes()?, self.reading.strict)?;
                         metadata.retain(|(known, _)| *known != key);
@@ -213,23 +214,26 @@ impl<S: Sink> RdfState<S> {
                         fields.skip(wire_type)?;
                         continue;
                     }
-                },
+                }
             };
-            if row >= self.reading.limits.max_rows_per_frame {
-                return Err(too_many_rows(self.reading.limits.max_rows_per_frame).at_row(row));
-            }
-            self.row(raw, row == 0, sink).map_err(|fault| fault.at_row(row))?;
+            outcome.map_err(|fault| fault.at_row(row))?;
             row += 1;
         }
         Ok(metadata)
     }
 
-    #[inline(always)]
-    fn row(&mut self, raw: RawRow<'_>, is_first: bool, sink: &mut S) -> Result<()> {
-        let (kind, content) = raw.split(ROW_KINDS)?;
+    #[inline(never)]
+    fn long_row(&mut self, data: &[u8], is_first: bool, sink: &mut S) -> Result<()> {
+        let (kind, content) = split_row(data, ROW_KINDS)?;
         if kind == 0 {
             return Err(empty_row());
         }
+        self.row(kind, Message::whole(content), is_first, sink)
+    }
+
+    #[inline(always)]
+    fn row(&mut self, kind: u32, message: Message<'_>, is_first: bool, sink: &mut S) -> Result<()> {
+        let content = message.content();
         if kind == 1 {
             return self.options_row(content, is_first, sink);
         }
@@ -237,8 +241,8 @@ impl<S: Sink> RdfState<S> {
             return Err(before_options());
         };
         match kind {
-            2 => self.triple(content, sink),
-            3 => self.quad(content, sink),
+            2 => self.triple(message, sink),
+            3 => self.quad(message, sink),
             4 => self.graph_start(content, sink),
             5 => self.graph_end(sink),
             6 => self.namespace(content, sink),
@@ -281,7 +285,7 @@ impl<S: Sink> RdfState<S> {
     }
 
     #[inline(always)]
-    fn triple(&mut self, content: &[u8], sink: &mut S) -> Result<()> {
+    fn triple(&mut self, message: Message<'_>, sink: &mut S) -> Result<()> {
         let has_graph = match self.physical {
             Physical::Triples => false,
             Physical::Quads => return Err(unexpected_row("a triple row in a stream of quads")),
@@ -291,23 +295,22 @@ impl<S: Sink> RdfState<S> {
         let Some(terms) = &mut self.terms else {
             return Err(before_options());
         };
-        terms.set_triple(sink, &Statement::split(content)?)?;
-        terms.count(&STATEMENT_PLACES[..if has_graph { 4 } else { 3 }])?;
+        terms.set_statement(sink, message, GraphField::Ignored)?;
+        if has_graph {
+            terms.count(&[Place::Graph])?;
+        }
         sink.statement(Action::Add, has_graph)
     }
 
     #[inline(always)]
-    fn quad(&mut self, content: &[u8], sink: &mut S) -> Result<()> {
+    fn quad(&mut self, message: Message<'_>, sink: &mut S) -> Result<()> {
         if self.physical != Physical::Quads {
             return Err(unexpected_row("a quad row in a stream that is not of quads"));
         }
         let Some(terms) = &mut self.terms else {
             return Err(before_options());
         };
-        let statement = Statement::split(content)?;
-        terms.set_triple(sink, &statement)?;
-        terms.set(sink, Place::Graph, statement.term(Place::Graph))?;
-        terms.count(&STATEMENT_PLACES)?;
+        terms.set_statement(sink, message, GraphField::Needed)?;
         sink.statement(Action::Add, true)
     }
 

@@ -1,11 +1,23 @@
 //! Terms off the wire: registers set, repeats, and the checks that both kinds of stream share.
 
 use crate::decode::lookups::Lookups;
-use crate::decode::messages::{RawKind, RawTerm, Statement, split_literal};
+use crate::decode::messages::{
+    RawKind, RawTerm, first_term, iri_in, is_elsewhere, kind_in, split_iri, split_literal, terms_in_any_order,
+};
 use crate::fault::{Fault, Result, invalid_term, limit_exceeded};
 use crate::options::{Limits, TermOptions};
-use crate::sink::{LiteralKind, PLACES, Place, Sink};
+use crate::sink::{LiteralKind, PLACES, Place, STATEMENT_PLACES, Sink};
 use crate::text::{MAX_TEXT_DEPTH, utf8};
+use crate::wire::Message;
+
+/// What a reader makes of the graph of a statement.
+#[derive(Clone, Copy, PartialEq)]
+pub enum GraphField {
+    Ignored,
+    Needed,
+    /// There may be none, not even one to repeat.
+    Lax,
+}
 
 pub struct TermReader<S: Sink> {
     pub lookups: Lookups<S>,
@@ -52,7 +64,7 @@ impl<S: Sink> TermReader<S> {
         self.strict && !self.generalized
     }
 
-    #[inline(never)]
+    #[inline(always)]
     fn set_literal(&mut self, sink: &mut S, place: Place, data: &[u8]) -> Result<()> {
         let (lexical, kind) = split_literal(data)?;
         let lexical = utf8(lexical, self.strict)?;
@@ -83,12 +95,154 @@ impl<S: Sink> TermReader<S> {
         sink.literal(place, &lexical, kind)
     }
 
-    /// Set the registers of subject, predicate and object. Written out, so that each place is known where it is compiled.
+    /// Set the registers of a statement from its message, and count its terms; how many of its places are set, from the first
+    /// on.
     #[inline(always)]
-    pub fn set_triple(&mut self, sink: &mut S, statement: &Statement<'_>) -> Result<()> {
-        self.set(sink, Place::Subject, statement.term(Place::Subject))?;
-        self.set(sink, Place::Predicate, statement.term(Place::Predicate))?;
-        self.set(sink, Place::Object, statement.term(Place::Object))
+    pub fn set_statement(&mut self, sink: &mut S, message: Message<'_>, graph: GraphField) -> Result<usize> {
+        let (data, length) = message.pieces();
+        match graph {
+            GraphField::Ignored => self.set_in_order::<3>(sink, data, length),
+            GraphField::Needed => self.set_in_order::<4>(sink, data, length),
+            GraphField::Lax => self.set_in_any_order(sink, message.content(), graph),
+        }
+    }
+
+    /// Set the registers while the fields are read, which nearly always are in the order of their places.
+    ///
+    /// Compiled apart from its callers, so that what is needed all the time stays in the processor's registers.
+    #[inline(never)]
+    fn set_in_order<const N: usize>(&mut self, sink: &mut S, data: &[u8], length: usize) -> Result<usize> {
+        let last_ids = self.lookups.last_ids();
+        let message = Message::in_front_of(data, length);
+        let mut bytes = 0;
+        match self.set_while_in_order::<N>(sink, message, &mut bytes) {
+            Ok(end) if message.ends_at(end) => {
+                self.count_bytes(bytes)?;
+                Ok(N)
+            }
+            _ => {
+                // What was set is set again; an error is found again, or another one that comes before it.
+                self.lookups.set_last_ids(last_ids);
+                let graph = if N == 4 {
+                    GraphField::Needed
+                } else {
+                    GraphField::Ignored
+                };
+                self.set_in_any_order(sink, message.content(), graph)
+            }
+        }
+    }
+
+    /// Where the first field begins that is not in order; at the end where all are. The sizes of the terms are added up on the
+    /// way: to add what was just written to memory makes the processor wait.
+    #[inline(always)]
+    fn set_while_in_order<const N: usize>(
+        &mut self,
+        sink: &mut S,
+        message: Message<'_>,
+        bytes: &mut u64,
+    ) -> Result<usize> {
+        // Written out, so that each place is known where it is compiled.
+        let mut at = self.set_next(sink, message, Place::Subject, 0, bytes)?;
+        at = self.set_next(sink, message, Place::Predicate, at, bytes)?;
+        at = self.set_next(sink, message, Place::Object, at, bytes)?;
+        if N == 4 {
+            at = self.set_next(sink, message, Place::Graph, at, bytes)?;
+        }
+        Ok(at)
+    }
+
+    /// Set a register from the field that begins there, if it is of this place; where the next field begins.
+    #[inline(always)]
+    fn set_next(
+        &mut self,
+        sink: &mut S,
+        message: Message<'_>,
+        place: Place,
+        at: usize,
+        bytes: &mut u64,
+    ) -> Result<usize> {
+        if let Some(word) = message.word(at) {
+            if let Some((ids, length)) = iri_in(word, place) {
+                let end = at + length;
+                if message.bytes(at, end).is_some() {
+                    let size = self.lookups.set_iri(sink, place, ids)?;
+                    self.sizes[place as usize] = size;
+                    self.is_set[place as usize] = true;
+                    *bytes += size;
+                    return Ok(end);
+                }
+            } else if is_elsewhere(word as u8, place) {
+                if self.is_set[place as usize] {
+                    *bytes += self.sizes[place as usize];
+                    return Ok(at);
+                }
+            } else if let Some((kind, length)) = kind_in(word, place) {
+                let end = at + length;
+                let is_set = match (place, kind, message.bytes(at + 2, end)) {
+                    (Place::Object, 3, Some(literal)) => {
+                        self.set_object_literal(sink, literal)?;
+                        true
+                    }
+                    (Place::Subject | Place::Object, 2, Some(label)) => {
+                        self.set_blank_node(sink, place, label)?;
+                        true
+                    }
+                    _ => false,
+                };
+                if is_set {
+                    *bytes += self.sizes[place as usize];
+                    return Ok(end);
+                }
+            }
+        }
+        let length = self.set_first(sink, &message.content()[at..], place)?;
+        *bytes += self.sizes[place as usize];
+        Ok(at + length)
+    }
+
+    #[inline(never)]
+    fn set_blank_node(&mut self, sink: &mut S, place: Place, label: &[u8]) -> Result<()> {
+        let label = utf8(label, self.strict)?;
+        self.sizes[place as usize] = label.len() as u64;
+        self.is_set[place as usize] = true;
+        sink.blank_node(place, &label)
+    }
+
+    #[inline(never)]
+    fn set_object_literal(&mut self, sink: &mut S, data: &[u8]) -> Result<()> {
+        self.set_literal(sink, Place::Object, data)?;
+        self.is_set[Place::Object as usize] = true;
+        Ok(())
+    }
+
+    /// Set a register from the field that a message begins with, if it is of this place; the length of the field.
+    #[inline(never)]
+    fn set_first(&mut self, sink: &mut S, message: &[u8], place: Place) -> Result<usize> {
+        let (term, length) = first_term(message, place);
+        self.set(sink, place, term)?;
+        Ok(length)
+    }
+
+    #[inline(never)]
+    fn set_in_any_order(&mut self, sink: &mut S, message: &[u8], graph: GraphField) -> Result<usize> {
+        let terms = terms_in_any_order(message)?;
+        let has_graph = match graph {
+            GraphField::Ignored => false,
+            GraphField::Needed => true,
+            GraphField::Lax => self.can_set(Place::Graph, terms[Place::Graph as usize]),
+        };
+        let places = if has_graph { 4 } else { 3 };
+        for &place in &STATEMENT_PLACES[..places] {
+            self.set(sink, place, terms[place as usize])?;
+        }
+        self.count(&STATEMENT_PLACES[..places])?;
+        Ok(places)
+    }
+
+    /// Whether there is a term, or one to repeat.
+    pub fn can_set(&self, place: Place, term: RawTerm<'_>) -> bool {
+        self.is_set[place as usize] || !matches!(term, RawTerm::Unset)
     }
 
     /// Set a register from a term, or leave it where the term is not set and may be repeated.
@@ -99,13 +253,13 @@ impl<S: Sink> TermReader<S> {
                 if self.is_set[place as usize] {
                     return Ok(());
                 }
-                return Err(invalid_term(format!("there is no {} to repeat", place.word())));
+                return Err(nothing_to_repeat(place));
             }
-            RawTerm::Iri(data) => self.sizes[place as usize] = self.lookups.set_iri(sink, place, data)?,
+            RawTerm::Iri(data) => {
+                self.sizes[place as usize] = self.lookups.set_iri(sink, place, split_iri(data)?)?;
+            }
             RawTerm::BlankNode(label) => {
-                let label = utf8(label, self.strict)?;
-                self.sizes[place as usize] = label.len() as u64;
-                sink.blank_node(place, &label)?;
+                self.set_blank_node(sink, place, label)?;
                 if place == Place::Predicate && self.is_standard() {
                     return Err(not_generalized("a blank node", place));
                 }
@@ -163,11 +317,13 @@ impl<S: Sink> TermReader<S> {
     }
 
     /// Add the terms of a row to what its frame was decoded to.
-    #[inline(always)]
     pub fn count(&mut self, places: &[Place]) -> Result<()> {
-        for &place in places {
-            self.decoded += self.sizes[place as usize];
-        }
+        self.count_bytes(places.iter().map(|&place| self.sizes[place as usize]).sum())
+    }
+
+    #[inline(always)]
+    fn count_bytes(&mut self, bytes: u64) -> Result<()> {
+        self.decoded += bytes;
         if self.decoded > self.max_decoded {
             Err(self.too_much())
         } else {
@@ -179,6 +335,11 @@ impl<S: Sink> TermReader<S> {
     pub fn utf8<'a>(&self, bytes: &'a [u8]) -> Result<std::borrow::Cow<'a, str>> {
         utf8(bytes, self.strict)
     }
+}
+
+#[cold]
+fn nothing_to_repeat(place: Place) -> Box<Fault> {
+    invalid_term(format!("there is no {} to repeat", place.word()))
 }
 
 #[cold]

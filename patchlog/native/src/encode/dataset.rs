@@ -64,16 +64,12 @@ impl Sink for DatasetWriter {
         let hash = hash_of_parts(prefix, name) ^ IRI;
         let made = self
             .writer
-            .make_iri(place, Part::new(prefix.text, ()), Part::new(name.text, ()))?;
+            .make_iri(place, Part::new(prefix.text, &()), Part::new(name.text, &()))?;
         Ok((made, hash))
     }
 
     fn make_datatype(&mut self, iri: &str) -> Result<Self::Datatype> {
         Ok((self.writer.make_datatype(iri)?, hash_bytes(iri.as_bytes())))
-    }
-
-    fn holds_iri(&self, place: Place, iri: &Self::Iri) -> bool {
-        self.writer.holds_iri(place, &iri.0)
     }
 
     #[inline(always)]

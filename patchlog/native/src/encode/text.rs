@@ -126,7 +126,7 @@ impl Sink for TextSink {
     }
 
     fn make_iri(&mut self, _place: Place, prefix: Part<'_, bool>, name: Part<'_, bool>) -> Result<Vec<u8>> {
-        let is_plain = prefix.facts && name.facts;
+        let is_plain = *prefix.facts && *name.facts;
         let mut iri = Vec::with_capacity(prefix.text.len() + name.text.len() + 2);
         push_known_iri(&mut iri, self.style, prefix.text, name.text, is_plain);
         Ok(iri)

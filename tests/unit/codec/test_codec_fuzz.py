@@ -254,6 +254,32 @@ def test_both_implementations_find_the_same_in_changed_streams(both_codecs, batc
         assert (example, outcome(native, *example)) == (example, outcome(pure, *example))
 
 
+@pytest.mark.parametrize("batch", range(2 * BATCHES, 3 * BATCHES))
+def test_both_implementations_find_the_same_rows_for_arrow(both_codecs, batch):
+    pa = pytest.importorskip("pyarrow")
+
+    def rows(codec, decoder, settings, chunk_sizes, stream):
+        formats = {"RdfDecoder": "jelly", "PatchDecoder": "jelly-patch"}
+        layout = {"dictionary": bool(batch % 2), "batch_rows": batch % 7 + 1}
+        decoder = codec.ArrowDecoder(formats[decoder], **layout, **settings)
+        found = []
+        try:
+            for size in [*chunk_sizes, len(stream)]:
+                found += decoder.feed(stream[:size])
+                stream = stream[size:]
+            found += decoder.finish()
+        except (CodecError, TransactionError) as error:
+            return rows_of(found), type(error), error.frame, error.row
+        return (rows_of(found),)
+
+    def rows_of(batches):
+        return [pa.record_batch(batch).to_pylist() for batch in batches]
+
+    pure, native = both_codecs
+    for example in examples(batch):
+        assert (example, rows(native, *example)) == (example, rows(pure, *example))
+
+
 PIECES_OF_TERMS = [
     *("<<( ", "<<(", "<< ", " )>>", ")>>", "<a:a>", "<", ">", " ", '"', '"x"', "_:b"),
     *("^^<d:d>", "@en", "\\u0041", "\\", "é", "."),

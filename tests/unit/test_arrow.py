@@ -168,6 +168,24 @@ def test_batches_end_at_their_number_of_rows(codec):
 
 
 @BOTH_LAYOUTS
+def test_batches_end_before_their_strings_are_too_long(codec, dictionary):
+    """Offsets of Arrow have 32 bits; what makes long terms of short messages is a long prefix."""
+    prefix = "http://example.org/" + "x" * (40 << 20) + "/"
+    found = [(f"<{prefix}{number}>", "<p>", "<o>") for number in range(9)]
+    encoder = codec.RdfEncoder(STAR)
+    data = b""
+    for statement in found:
+        encoder.statements([statement])
+        encoder.end_frame({})
+    data += encoder.finish()
+
+    batches = decode(codec, "jelly", data, dictionary=dictionary)
+
+    assert [batch.num_rows for batch in batches] == [7, 2]
+    assert batches[1].column("subject").to_pylist()[1] == found[8][0]
+
+
+@BOTH_LAYOUTS
 @given(chunk_bytes=st.integers(1, 40), batch_rows=st.integers(1, 4))
 def test_rows_do_not_depend_on_chunks_and_batches(codec, dictionary, chunk_bytes, batch_rows):
     batches = decode(codec, "nquads", STATEMENTS, chunk_bytes, batch_rows=batch_rows, dictionary=dictionary)

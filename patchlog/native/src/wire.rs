@@ -26,12 +26,6 @@ impl<'a> Fields<'a> {
         self.at >= self.data.len()
     }
 
-    /// What was not read yet.
-    #[inline(always)]
-    pub fn rest(&self) -> &'a [u8] {
-        &self.data[self.at..]
-    }
-
     #[inline(always)]
     pub fn varint(&mut self) -> Result<u64> {
         match self.data.get(self.at) {
@@ -165,16 +159,6 @@ impl<'a> Message<'a> {
     #[inline(always)]
     pub fn content(self) -> &'a [u8] {
         &self.data[..self.length]
-    }
-
-    /// Its bytes from `begin` on, before `end`; none where it has not as many.
-    #[inline(always)]
-    pub fn bytes(self, begin: usize, end: usize) -> Option<&'a [u8]> {
-        if end <= self.length {
-            self.data.get(begin..end)
-        } else {
-            None
-        }
     }
 
     #[inline(always)]

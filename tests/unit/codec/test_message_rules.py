@@ -138,6 +138,31 @@ def test_what_is_replaced_is_not_looked_into(codec, rdf, statements):
     assert statements(codec.RdfDecoder(), stream) == [TRIPLE]
 
 
+@pytest.mark.parametrize("sink", ["jelly-patch", "canonical-patch", "rdf-patch"])
+def test_what_is_replaced_leaves_no_trace_in_what_is_written(codec, patch, sink):
+    """The last term of a place repeats the one before, though the first, which does not count, is another."""
+
+    def written(fields):
+        first = patch.add(s_bnode="a", p_iri={2: 1}, o_bnode="o", g_iri={})
+        rows = [patch.options(patch.QUADS), patch.name("p"), patch.name("g"), first, {2: fields}]
+        converter = codec.Converter("jelly-patch", sink)
+        return converter.feed(patch.stream([*rows, patch.punctuation()])) + converter.finish()
+
+    replaced = [(2, "b"), (2, "a"), (13, {2: 1}), (13, {2: 2})]
+
+    assert written(replaced) == written([(2, "a"), (13, {2: 2})])
+
+
+def test_what_is_replaced_is_in_no_dictionary(codec, rdf):
+    pa = pytest.importorskip("pyarrow")
+    rows = [rdf.options(), rdf.name("p"), {2: [(1, {2: 1}), (2, "s"), (5, {2: 1}), (10, "o")]}]
+    decoder = codec.ArrowDecoder("jelly")
+
+    (batch,) = (pa.record_batch(batch) for batch in [*decoder.feed(rdf.stream(rows)), *decoder.finish()])
+
+    assert batch.column("subject").dictionary.to_pylist() == ["_:s"]
+
+
 def test_fields_may_stand_in_any_order(codec, rdf, statements):
     stream = rdf.stream(
         [

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::arrow::batch::{Batch, Pool, Strings};
 use crate::arrow::columns::{ColumnBuilder, Table};
-use crate::fault::Result;
+use crate::fault::{Result, limit_exceeded};
 use crate::hash::hash_bytes;
 use crate::sink::{
     Action, LiteralKind, PLACES, Part, Place, QuotedTriple, STATEMENT_PLACES, Sink, Transaction,
@@ -18,7 +18,7 @@ use crate::text::{
 pub const STATEMENT_COLUMNS: [&str; 4] = ["subject", "predicate", "object", "graph"];
 pub const PATCH_COLUMNS: [&str; 6] = ["operation", "name", "subject", "predicate", "object", "graph"];
 
-/// A batch is closed when its strings reach this size, so that offsets of 32 bits suffice.
+/// A batch is closed with the row in which its strings reach this size, so that offsets of 32 bits suffice.
 const MAX_BATCH_BYTES: usize = 256 << 20;
 
 const NULL: i32 = -1;
@@ -91,6 +91,8 @@ pub struct ArrowSink {
     last_stamp: u32,
     graph_is_default: bool,
     rows: usize,
+    /// With how many rows the block ends; 0 where it ends with the next, and the batch too.
+    block_end: usize,
     /// For each column the indexes of the rows that it does not have yet: of the last ones, from a multiple of `BLOCK_ROWS` on.
     block: Box<[[i32; BLOCK_ROWS]; 5]>,
     pub batches: Vec<Arc<Batch>>,
@@ -122,6 +124,7 @@ impl ArrowSink {
             last_stamp: 0,
             graph_is_default: true,
             rows: 0,
+            block_end: batch_rows.clamp(1, BLOCK_ROWS),
             block: Box::new([[NULL; BLOCK_ROWS]; 5]),
             batches: Vec::new(),
             pool: Arc::default(),
@@ -170,11 +173,17 @@ impl ArrowSink {
     }
 
     #[inline(always)]
-    fn end_row(&mut self) {
+    fn end_row(&mut self) -> Result<()> {
         self.rows += 1;
-        if self.rows % BLOCK_ROWS == 0 || self.rows >= self.batch_rows {
+        // Strings of plain columns are written here, those of dictionaries where the terms are set.
+        if !self.is_dictionary && self.batch_bytes() > MAX_BATCH_BYTES {
+            let largest = self.terms.iter().map(ColumnBuilder::bytes).max();
+            self.fill(largest.unwrap_or(0))?;
+        }
+        if self.rows >= self.block_end {
             self.end_block();
         }
+        Ok(())
     }
 
     #[inline(never)]
@@ -183,7 +192,21 @@ impl ArrowSink {
         self.push_block(first);
         if self.rows >= self.batch_rows || self.batch_bytes() > MAX_BATCH_BYTES {
             self.finish_batch();
+        } else {
+            self.block_end = self.batch_rows.min(self.rows + BLOCK_ROWS);
         }
+    }
+
+    /// The strings of a column have reached the size of a batch, or more than that.
+    #[cold]
+    fn fill(&mut self, bytes: usize) -> Result<()> {
+        self.block_end = 0;
+        if bytes > i32::MAX as usize {
+            return Err(limit_exceeded(
+                "a term is too long for Arrow: the strings of a column must take less than 2 GiB",
+            ));
+        }
+        Ok(())
     }
 
     #[inline(always)]
@@ -242,17 +265,14 @@ impl ArrowSink {
             pool: Arc::clone(&self.pool),
         }));
         self.rows = 0;
+        self.block_end = self.batch_rows.min(BLOCK_ROWS);
     }
 
     /// The hash of a term in a place, where it is needed: terms with the same text have the same. It is worked out before the
     /// text is written, as it takes long and what comes next depends on it.
     #[inline(always)]
-    fn hash(&self, place: Place, hash: impl FnOnce() -> u64) -> u32 {
-        if self.is_dictionary || place == Place::Value {
-            short(hash())
-        } else {
-            0
-        }
+    fn hash(&self, hash: impl FnOnce() -> u64) -> u32 {
+        if self.is_dictionary { short(hash()) } else { 0 }
     }
 
     /// What to append the text of a term in a place to, which `end_term` then takes.
@@ -277,12 +297,17 @@ impl ArrowSink {
 
     /// Take the text that was appended.
     #[inline(always)]
-    fn end_term(&mut self, place: Place, hash: u32) {
+    fn end_term(&mut self, place: Place, hash: u32) -> Result<()> {
         if let Some(table) = self.table(place) {
+            let bytes = table.tail().len();
             self.registers[place as usize].index = table.intern_tail(hash);
+            if bytes > MAX_BATCH_BYTES {
+                return self.fill(bytes);
+            }
         } else if place == Place::Value {
             self.value_hash = hash;
         }
+        Ok(())
     }
 
     #[inline(always)]
@@ -311,29 +336,25 @@ impl ArrowSink {
     #[inline(never)]
     fn make_loose_iri(
         &mut self,
-        place: Place,
         prefix: Part<'_, IriFacts>,
         name: Part<'_, IriFacts>,
         is_plain: bool,
-    ) -> ArrowIri {
+    ) -> Result<ArrowIri> {
         if self.loose_iris.strings.data.len() > MAX_LOOSE_BYTES {
             self.let_go_of_loose_iris();
         }
+        let hash = self.hash(|| hash_of_parts(prefix, name));
         let LooseIris { strings, hashes } = &mut self.loose_iris;
-        push_known_iri(
-            &mut strings.data,
-            Style::Canonical,
-            prefix.text,
-            name.text,
-            is_plain,
-        );
+        let out = &mut strings.data;
+        push_known_iri(out, Style::Canonical, prefix.text, name.text, is_plain);
+        let bytes = out.len();
         strings.end();
-        hashes.push(if place == Place::Value {
-            short(hash_of_parts(prefix, name))
-        } else {
-            0
-        });
-        ArrowIri::at(hashes.len() - 1)
+        hashes.push(hash);
+        let index = hashes.len() - 1;
+        if bytes > MAX_BATCH_BYTES {
+            self.fill(bytes)?;
+        }
+        Ok(ArrowIri::at(index))
     }
 
     /// The index of the graph register, where columns have dictionaries.
@@ -365,9 +386,15 @@ impl ArrowSink {
         self.terms[Place::Graph as usize].push_string(self.rows, text);
     }
 
-    fn push_other(&mut self, operation: &[u8], name: Option<&[u8]>, has_value: bool, has_graph: bool) {
+    fn push_other(
+        &mut self,
+        operation: &[u8],
+        name: Option<&[u8]>,
+        has_value: bool,
+        has_graph: bool,
+    ) -> Result<()> {
         if !self.is_patch {
-            return;
+            return Ok(());
         }
         self.push_operation(operation);
         if let Some(name) = name {
@@ -375,10 +402,14 @@ impl ArrowSink {
         }
         if self.is_dictionary {
             let (value, hash) = (&self.registers[Place::Value as usize].text, self.value_hash);
-            let object = match &mut self.terms[Place::Object as usize].table {
-                Some(table) if has_value => table.intern(value, hash),
-                _ => NULL,
-            };
+            let (mut object, mut bytes) = (NULL, 0);
+            if let (Some(table), true) = (&mut self.terms[Place::Object as usize].table, has_value) {
+                object = table.intern(value, hash);
+                bytes = table.tail().len();
+            }
+            if bytes > MAX_BATCH_BYTES {
+                self.fill(bytes)?;
+            }
             let graph = if has_graph { self.graph_index() } else { NULL };
             self.push_to_block([NULL, NULL, object, graph]);
         } else {
@@ -390,7 +421,7 @@ impl ArrowSink {
                 self.push_plain_graph();
             }
         }
-        self.end_row();
+        self.end_row()
     }
 }
 
@@ -422,9 +453,14 @@ impl Sink for ArrowSink {
         if let Some(table) = self.table(place) {
             let hash = short(hash_of_parts(prefix, name));
             push_known_iri(table.tail(), Style::Canonical, prefix.text, name.text, is_plain);
-            return Ok(ArrowIri::at(table.intern_tail(hash) as usize));
+            let bytes = table.tail().len();
+            let iri = ArrowIri::at(table.intern_tail(hash) as usize);
+            if bytes > MAX_BATCH_BYTES {
+                self.fill(bytes)?;
+            }
+            return Ok(iri);
         }
-        Ok(self.make_loose_iri(place, prefix, name, is_plain))
+        self.make_loose_iri(prefix, name, is_plain)
     }
 
     fn make_datatype(&mut self, iri: &str) -> Result<Suffix> {
@@ -452,23 +488,21 @@ impl Sink for ArrowSink {
 
     #[inline(always)]
     fn plain_iri(&mut self, place: Place, iri: &str) -> Result<()> {
-        let hash = self.hash(place, || hash_of_whole_iri(iri.as_bytes()));
+        let hash = self.hash(|| hash_of_whole_iri(iri.as_bytes()));
         push_iri(self.begin_term(place), Style::Canonical, "", iri);
-        self.end_term(place, hash);
-        Ok(())
+        self.end_term(place, hash)
     }
 
     #[inline(always)]
     fn blank_node(&mut self, place: Place, label: &str) -> Result<()> {
-        let hash = self.hash(place, || hash_of_word(label.as_bytes()));
+        let hash = self.hash(|| hash_of_word(label.as_bytes()));
         push_blank_node(self.begin_term(place), Style::Canonical, label);
-        self.end_term(place, hash);
-        Ok(())
+        self.end_term(place, hash)
     }
 
     #[inline(always)]
     fn literal(&mut self, place: Place, lexical: &str, kind: LiteralKind<'_, Suffix>) -> Result<()> {
-        let hash = self.hash(place, || {
+        let hash = self.hash(|| {
             let of_kind = match &kind {
                 LiteralKind::Plain => 0,
                 LiteralKind::Language(language) => hash_bytes(language.as_bytes()),
@@ -477,17 +511,15 @@ impl Sink for ArrowSink {
             hash_of_literal(lexical.as_bytes(), of_kind)
         });
         push_literal(self.begin_term(place), lexical, &kind);
-        self.end_term(place, hash);
-        Ok(())
+        self.end_term(place, hash)
     }
 
     fn quoted_triple(&mut self, place: Place, triple: &QuotedTriple) -> Result<()> {
         let mut text = Vec::new();
         push_quoted(&mut text, Style::Canonical, triple);
-        let hash = self.hash(place, || hash_of_word(&text));
+        let hash = self.hash(|| hash_of_word(&text));
         append(self.begin_term(place), &text);
-        self.end_term(place, hash);
-        Ok(())
+        self.end_term(place, hash)
     }
 
     fn default_graph(&mut self) -> Result<()> {
@@ -514,8 +546,7 @@ impl Sink for ArrowSink {
                 self.push_plain_graph();
             }
         }
-        self.end_row();
-        Ok(())
+        self.end_row()
     }
 
     fn namespace(&mut self, action: Action, name: &str, has_iri: bool, has_graph: bool) -> Result<()> {
@@ -524,13 +555,11 @@ impl Sink for ArrowSink {
             Some(name.as_bytes()),
             has_iri,
             has_graph,
-        );
-        Ok(())
+        )
     }
 
     fn header(&mut self, key: &str) -> Result<()> {
-        self.push_other(b"H", Some(key.as_bytes()), true, false);
-        Ok(())
+        self.push_other(b"H", Some(key.as_bytes()), true, false)
     }
 
     fn transaction(&mut self, transaction: Transaction) -> Result<()> {
@@ -539,13 +568,11 @@ impl Sink for ArrowSink {
             Transaction::Commit => b"TC",
             Transaction::Abort => b"TA",
         };
-        self.push_other(operation, None, false, false);
-        Ok(())
+        self.push_other(operation, None, false, false)
     }
 
     fn punctuation(&mut self) -> Result<()> {
-        self.push_other(b"Z", None, false, false);
-        Ok(())
+        self.push_other(b"Z", None, false, false)
     }
 
     fn frame_start(&mut self) {

@@ -291,17 +291,6 @@ impl<S: Sink> Lookups<S> {
         Ok(())
     }
 
-    /// The name and the prefix that IRIs without ids go by.
-    #[inline(always)]
-    pub fn last_ids(&self) -> (u32, u32) {
-        (self.last_name, self.last_prefix)
-    }
-
-    pub fn set_last_ids(&mut self, (name, prefix): (u32, u32)) {
-        self.last_name = name;
-        self.last_prefix = prefix;
-    }
-
     /// The id of the name of an IRI, which may be left out.
     #[inline(always)]
     fn name_id(&mut self, name_id: u32) -> u32 {

@@ -1,8 +1,8 @@
 //! Messages of terms and statements, taken apart and not yet resolved.
 
 use crate::fault::Result;
-use crate::sink::Place;
-use crate::wire::{Fields, LENGTH, VARINT};
+use crate::sink::{Place, STATEMENT_PLACES};
+use crate::wire::{Fields, LENGTH, Message, VARINT};
 
 /// A term as it lies in its message, before it is resolved.
 #[derive(Clone, Copy)]
@@ -45,48 +45,39 @@ const fn base_of(place: Place) -> u8 {
     4 * place as u8
 }
 
-/// The ids of an IRI at a place, and the length of its field, which begins in the lower bytes of a word.
+/// Where the field of each place ends, which is where it begins if the term is not set: if there is nothing but one field for
+/// each place at most, in their order and shorter than 128 bytes. So it is nearly always.
 #[inline(always)]
-pub fn iri_in(word: u64, place: Place) -> Option<((u32, u32), usize)> {
-    let (tag, length) = (word as u8, (word >> 8) as u8);
-    if tag != (base_of(place) + 1) << 3 | LENGTH {
-        return None;
+pub fn ends_in_order<const N: usize>(message: Message<'_>) -> Option<[usize; N]> {
+    let mut ends = [0; N];
+    let mut at = 0;
+    for (place, end) in STATEMENT_PLACES.into_iter().zip(&mut ends) {
+        let word = message.word(at)?;
+        // Tag and length have a byte each, and the wire type is that of bytes.
+        let is_short = word & 0x8087 == u64::from(LENGTH);
+        if is_short && (word as u8 >> 3).wrapping_sub(base_of(place) + 1) < 4 {
+            at += (word >> 8) as usize % 128 + 2;
+        }
+        *end = at;
     }
-    Some((ids_in(word >> 16, length)?, usize::from(length) + 2))
+    message.ends_at(at).then_some(ends)
 }
 
-/// The kind of the term at a place, as `RawTerm::of_kind` takes it, and the length of its field, which begins in the lower
-/// bytes of a word, if tag and length have a byte each.
-#[inline(always)]
-pub fn kind_in(word: u64, place: Place) -> Option<(u8, usize)> {
-    let (tag, length) = (word as u8, (word >> 8) as u8);
-    let is_short = tag & 0x87 == LENGTH && length < 0x80;
-    is_short.then_some(((tag >> 3).wrapping_sub(base_of(place)), usize::from(length) + 2))
+/// What a field at a place holds, which begins in the lower bytes of a word.
+pub enum Field {
+    /// The ids of an IRI of a common layout.
+    Iri((u32, u32)),
+    /// A term of this kind, as `RawTerm::of_kind` takes it.
+    Term(u8),
 }
 
-/// Whether a tag is none of a place.
 #[inline(always)]
-pub fn is_elsewhere(tag: u8, place: Place) -> bool {
-    (tag >> 3).wrapping_sub(base_of(place) + 1) >= 4
-}
-
-/// The term of a place and the length of its field, if the message begins with it.
-#[inline(always)]
-pub fn first_term(message: &[u8], place: Place) -> (RawTerm<'_>, usize) {
-    let mut fields = Fields::new(message);
-    let Ok((field @ 1..=16, LENGTH)) = fields.tag() else {
-        return (RawTerm::Unset, 0);
-    };
-    let kind = field.wrapping_sub(u32::from(base_of(place)));
-    let (1..=4, Ok(value)) = (kind, fields.bytes()) else {
-        return (RawTerm::Unset, 0);
-    };
-    let term = if place == Place::Graph {
-        RawTerm::of_graph_kind(kind, value)
-    } else {
-        RawTerm::of_kind(kind, value)
-    };
-    (term, message.len() - fields.rest().len())
+pub fn field_in(word: u64, place: Place) -> Field {
+    let (kind, length) = ((word as u8 >> 3).wrapping_sub(base_of(place)), (word >> 8) as u8);
+    match ids_in(word >> 16, length) {
+        Some(ids) if kind == 1 => Field::Iri(ids),
+        _ => Field::Term(kind),
+    }
 }
 
 /// The terms of a statement from fields in any order: the last of each place.

@@ -2,7 +2,7 @@
 
 use crate::decode::lookups::Lookups;
 use crate::decode::messages::{
-    RawKind, RawTerm, first_term, iri_in, is_elsewhere, kind_in, split_iri, split_literal, terms_in_any_order,
+    Field, RawKind, RawTerm, ends_in_order, field_in, split_iri, split_literal, terms_in_any_order,
 };
 use crate::fault::{Fault, Result, invalid_term, limit_exceeded};
 use crate::options::{Limits, TermOptions};
@@ -107,98 +107,76 @@ impl<S: Sink> TermReader<S> {
         }
     }
 
-    /// Set the registers while the fields are read, which nearly always are in the order of their places.
+    /// Set the registers from fields that stand in the order of their places, as they nearly always do. That they do is known
+    /// before the first one is set: of two terms for a place, the sink must not see the one that does not count.
     ///
     /// Compiled apart from its callers, so that what is needed all the time stays in the processor's registers.
     #[inline(never)]
     fn set_in_order<const N: usize>(&mut self, sink: &mut S, data: &[u8], length: usize) -> Result<usize> {
-        let last_ids = self.lookups.last_ids();
         let message = Message::in_front_of(data, length);
-        let mut bytes = 0;
-        match self.set_while_in_order::<N>(sink, message, &mut bytes) {
-            Ok(end) if message.ends_at(end) => {
-                self.count_bytes(bytes)?;
-                Ok(N)
-            }
-            _ => {
-                // What was set is set again; an error is found again, or another one that comes before it.
-                self.lookups.set_last_ids(last_ids);
-                let graph = if N == 4 {
-                    GraphField::Needed
-                } else {
-                    GraphField::Ignored
-                };
-                self.set_in_any_order(sink, message.content(), graph)
-            }
-        }
-    }
-
-    /// Where the first field begins that is not in order; at the end where all are. The sizes of the terms are added up on the
-    /// way: to add what was just written to memory makes the processor wait.
-    #[inline(always)]
-    fn set_while_in_order<const N: usize>(
-        &mut self,
-        sink: &mut S,
-        message: Message<'_>,
-        bytes: &mut u64,
-    ) -> Result<usize> {
-        // Written out, so that each place is known where it is compiled.
-        let mut at = self.set_next(sink, message, Place::Subject, 0, bytes)?;
-        at = self.set_next(sink, message, Place::Predicate, at, bytes)?;
-        at = self.set_next(sink, message, Place::Object, at, bytes)?;
+        let Some(ends) = ends_in_order::<N>(message) else {
+            let graph = if N == 4 {
+                GraphField::Needed
+            } else {
+                GraphField::Ignored
+            };
+            return self.set_in_any_order(sink, message.content(), graph);
+        };
+        // Written out, so that each place is known where it is compiled. The sizes of the terms are added up on the way: to add
+        // what was just written to memory makes the processor wait.
+        let mut bytes = self.set_field(sink, message, Place::Subject, 0, ends[0])?;
+        bytes += self.set_field(sink, message, Place::Predicate, ends[0], ends[1])?;
+        bytes += self.set_field(sink, message, Place::Object, ends[1], ends[2])?;
         if N == 4 {
-            at = self.set_next(sink, message, Place::Graph, at, bytes)?;
+            bytes += self.set_field(sink, message, Place::Graph, ends[2], ends[3])?;
         }
-        Ok(at)
+        self.count_bytes(bytes)?;
+        Ok(N)
     }
 
-    /// Set a register from the field that begins there, if it is of this place; where the next field begins.
+    /// Set a register from the field of its place, which is empty where the term repeats; the size of the term.
     #[inline(always)]
-    fn set_next(
+    fn set_field(
         &mut self,
         sink: &mut S,
         message: Message<'_>,
         place: Place,
-        at: usize,
-        bytes: &mut u64,
-    ) -> Result<usize> {
-        if let Some(word) = message.word(at) {
-            if let Some((ids, length)) = iri_in(word, place) {
-                let end = at + length;
-                if message.bytes(at, end).is_some() {
+        begin: usize,
+        end: usize,
+    ) -> Result<u64> {
+        if begin == end {
+            if !self.is_set[place as usize] {
+                return Err(nothing_to_repeat(place));
+            }
+        } else if let Some(word) = message.word(begin) {
+            match field_in(word, place) {
+                Field::Iri(ids) => {
                     let size = self.lookups.set_iri(sink, place, ids)?;
                     self.sizes[place as usize] = size;
                     self.is_set[place as usize] = true;
-                    *bytes += size;
-                    return Ok(end);
+                    return Ok(size);
                 }
-            } else if is_elsewhere(word as u8, place) {
-                if self.is_set[place as usize] {
-                    *bytes += self.sizes[place as usize];
-                    return Ok(at);
-                }
-            } else if let Some((kind, length)) = kind_in(word, place) {
-                let end = at + length;
-                let is_set = match (place, kind, message.bytes(at + 2, end)) {
-                    (Place::Object, 3, Some(literal)) => {
-                        self.set_object_literal(sink, literal)?;
-                        true
+                Field::Term(kind) => {
+                    let value = &message.content()[begin + 2..end];
+                    match (place, kind) {
+                        (Place::Object, 3) => self.set_object_literal(sink, value)?,
+                        (Place::Subject | Place::Object, 2) => self.set_blank_node(sink, place, value)?,
+                        _ => self.set_term(sink, place, kind, value)?,
                     }
-                    (Place::Subject | Place::Object, 2, Some(label)) => {
-                        self.set_blank_node(sink, place, label)?;
-                        true
-                    }
-                    _ => false,
-                };
-                if is_set {
-                    *bytes += self.sizes[place as usize];
-                    return Ok(end);
                 }
             }
         }
-        let length = self.set_first(sink, &message.content()[at..], place)?;
-        *bytes += self.sizes[place as usize];
-        Ok(at + length)
+        Ok(self.sizes[place as usize])
+    }
+
+    #[inline(never)]
+    fn set_term(&mut self, sink: &mut S, place: Place, kind: u8, value: &[u8]) -> Result<()> {
+        let term = if place == Place::Graph {
+            RawTerm::of_graph_kind(u32::from(kind), value)
+        } else {
+            RawTerm::of_kind(u32::from(kind), value)
+        };
+        self.set(sink, place, term)
     }
 
     #[inline(never)]
@@ -214,14 +192,6 @@ impl<S: Sink> TermReader<S> {
         self.set_literal(sink, Place::Object, data)?;
         self.is_set[Place::Object as usize] = true;
         Ok(())
-    }
-
-    /// Set a register from the field that a message begins with, if it is of this place; the length of the field.
-    #[inline(never)]
-    fn set_first(&mut self, sink: &mut S, message: &[u8], place: Place) -> Result<usize> {
-        let (term, length) = first_term(message, place);
-        self.set(sink, place, term)?;
-        Ok(length)
     }
 
     #[inline(never)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::arrow::batch::{Batch, Pool, Strings};
 use crate::arrow::columns::{ColumnBuilder, Table};
-use crate::fault::{Result, limit_exceeded};
+use crate::fault::{Fault, Result, limit_exceeded};
 use crate::hash::hash_bytes;
 use crate::sink::{
     Action, LiteralKind, PLACES, Part, Place, QuotedTriple, STATEMENT_PLACES, Sink, Transaction,
@@ -23,8 +23,12 @@ const MAX_BATCH_BYTES: usize = 256 << 20;
 
 const NULL: i32 = -1;
 
-/// Rows of dictionary columns are gathered in a block and put into their columns together.
+/// Rows of dictionary columns are gathered in a block and put into their columns together. Only then it is looked at how large
+/// the batch has become.
 const BLOCK_ROWS: usize = 64;
+
+/// Terms of this size make blocks of one row: 64 of them could be more than a batch may hold.
+const LONG_TERM: usize = 1 << 20;
 
 /// Where the operations of a block are, behind the terms.
 const OPERATION: usize = 4;
@@ -91,9 +95,12 @@ pub struct ArrowSink {
     last_stamp: u32,
     graph_is_default: bool,
     rows: usize,
-    /// With how many rows the block ends; 0 where it ends with the next, and the batch too.
+    /// 64 rows, or one as soon as a long term was met.
+    block_rows: usize,
+    block_begin: usize,
+    /// With how many rows the block ends.
     block_end: usize,
-    /// For each column the indexes of the rows that it does not have yet: of the last ones, from a multiple of `BLOCK_ROWS` on.
+    /// For each column the indexes of the rows that it does not have yet.
     block: Box<[[i32; BLOCK_ROWS]; 5]>,
     pub batches: Vec<Arc<Batch>>,
     pool: Arc<Pool>,
@@ -124,6 +131,8 @@ impl ArrowSink {
             last_stamp: 0,
             graph_is_default: true,
             rows: 0,
+            block_rows: BLOCK_ROWS,
+            block_begin: 0,
             block_end: batch_rows.clamp(1, BLOCK_ROWS),
             block: Box::new([[NULL; BLOCK_ROWS]; 5]),
             batches: Vec::new(),
@@ -175,65 +184,61 @@ impl ArrowSink {
     #[inline(always)]
     fn end_row(&mut self) -> Result<()> {
         self.rows += 1;
-        // Strings of plain columns are written here, those of dictionaries where the terms are set.
-        if !self.is_dictionary && self.batch_bytes() > MAX_BATCH_BYTES {
-            let largest = self.terms.iter().map(ColumnBuilder::bytes).max();
-            self.fill(largest.unwrap_or(0))?;
-        }
         if self.rows >= self.block_end {
-            self.end_block();
+            return self.end_block();
         }
         Ok(())
     }
 
     #[inline(never)]
-    fn end_block(&mut self) {
-        let first = (self.rows - 1) / BLOCK_ROWS * BLOCK_ROWS;
-        self.push_block(first);
-        if self.rows >= self.batch_rows || self.batch_bytes() > MAX_BATCH_BYTES {
-            self.finish_batch();
-        } else {
-            self.block_end = self.batch_rows.min(self.rows + BLOCK_ROWS);
+    fn end_block(&mut self) -> Result<()> {
+        self.push_block();
+        let bytes = || self.terms.iter().map(ColumnBuilder::bytes);
+        if bytes().any(|bytes| bytes > i32::MAX as usize) {
+            return Err(too_long());
         }
+        if self.rows >= self.batch_rows || bytes().sum::<usize>() > MAX_BATCH_BYTES {
+            self.finish_batch();
+        }
+        self.begin_block();
+        Ok(())
     }
 
-    /// The strings of a column have reached the size of a batch, or more than that.
+    fn begin_block(&mut self) {
+        self.block_begin = self.rows;
+        self.block_end = self.batch_rows.min(self.rows + self.block_rows);
+    }
+
+    /// From now on look at each row how large the batch has become.
     #[cold]
-    fn fill(&mut self, bytes: usize) -> Result<()> {
+    fn expect_long_terms(&mut self) {
+        self.block_rows = 1;
         self.block_end = 0;
-        if bytes > i32::MAX as usize {
-            return Err(limit_exceeded(
-                "a term is too long for Arrow: the strings of a column must take less than 2 GiB",
-            ));
-        }
-        Ok(())
     }
 
     #[inline(always)]
     fn push_to_block(&mut self, indexes: [i32; 4]) {
         for (column, index) in self.block.iter_mut().zip(indexes) {
-            column[self.rows % BLOCK_ROWS] = index;
+            column[(self.rows - self.block_begin) % BLOCK_ROWS] = index;
         }
     }
 
-    /// Put the rows from the first of the block on into their columns.
-    fn push_block(&mut self, first: usize) {
+    /// Put the rows of the block into their columns.
+    fn push_block(&mut self) {
         if self.is_dictionary {
+            let (first, count) = (self.block_begin, self.rows - self.block_begin);
             let operation = self.is_patch.then_some(&mut self.operation);
             for (column, indexes) in self.terms.iter_mut().chain(operation).zip(self.block.iter()) {
-                column.push_indexes(first, &indexes[..self.rows - first]);
+                column.push_indexes(first, &indexes[..count]);
             }
         }
     }
 
-    fn batch_bytes(&self) -> usize {
-        self.terms.iter().map(ColumnBuilder::bytes).sum()
-    }
-
     pub fn close_batch(&mut self) {
         if self.rows > 0 {
-            self.push_block(self.rows / BLOCK_ROWS * BLOCK_ROWS);
+            self.push_block();
             self.finish_batch();
+            self.begin_block();
         }
     }
 
@@ -265,7 +270,6 @@ impl ArrowSink {
             pool: Arc::clone(&self.pool),
         }));
         self.rows = 0;
-        self.block_end = self.batch_rows.min(BLOCK_ROWS);
     }
 
     /// The hash of a term in a place, where it is needed: terms with the same text have the same. It is worked out before the
@@ -295,26 +299,24 @@ impl ArrowSink {
         }
     }
 
-    /// Take the text that was appended.
+    /// Take the text that was appended, which is that of a term of this length.
     #[inline(always)]
-    fn end_term(&mut self, place: Place, hash: u32) -> Result<()> {
+    fn end_term(&mut self, place: Place, hash: u32, length: usize) {
         if let Some(table) = self.table(place) {
-            let bytes = table.tail().len();
             self.registers[place as usize].index = table.intern_tail(hash);
-            if bytes > MAX_BATCH_BYTES {
-                return self.fill(bytes);
-            }
         } else if place == Place::Value {
             self.value_hash = hash;
         }
-        Ok(())
+        if length > LONG_TERM {
+            self.expect_long_terms();
+        }
     }
 
     #[inline(always)]
     fn push_action(&mut self, action: Action) {
         let known = self.action_indexes[action as usize];
         if known >= 0 {
-            self.block[OPERATION][self.rows % BLOCK_ROWS] = known;
+            self.block[OPERATION][(self.rows - self.block_begin) % BLOCK_ROWS] = known;
         } else {
             let text: &[u8] = if action == Action::Add { b"A" } else { b"D" };
             self.action_indexes[action as usize] = self.push_operation(text);
@@ -329,7 +331,7 @@ impl ArrowSink {
             return NULL;
         };
         let index = table.intern(operation, short(hash_of_word(operation)));
-        self.block[OPERATION][self.rows % BLOCK_ROWS] = index;
+        self.block[OPERATION][(self.rows - self.block_begin) % BLOCK_ROWS] = index;
         index
     }
 
@@ -351,8 +353,11 @@ impl ArrowSink {
         strings.end();
         hashes.push(hash);
         let index = hashes.len() - 1;
-        if bytes > MAX_BATCH_BYTES {
-            self.fill(bytes)?;
+        if bytes > i32::MAX as usize {
+            return Err(too_long());
+        }
+        if prefix.text.len() + name.text.len() > LONG_TERM {
+            self.expect_long_terms();
         }
         Ok(ArrowIri::at(index))
     }
@@ -402,14 +407,10 @@ impl ArrowSink {
         }
         if self.is_dictionary {
             let (value, hash) = (&self.registers[Place::Value as usize].text, self.value_hash);
-            let (mut object, mut bytes) = (NULL, 0);
-            if let (Some(table), true) = (&mut self.terms[Place::Object as usize].table, has_value) {
-                object = table.intern(value, hash);
-                bytes = table.tail().len();
-            }
-            if bytes > MAX_BATCH_BYTES {
-                self.fill(bytes)?;
-            }
+            let object = match &mut self.terms[Place::Object as usize].table {
+                Some(table) if has_value => table.intern(value, hash),
+                _ => NULL,
+            };
             let graph = if has_graph { self.graph_index() } else { NULL };
             self.push_to_block([NULL, NULL, object, graph]);
         } else {
@@ -423,6 +424,11 @@ impl ArrowSink {
         }
         self.end_row()
     }
+}
+
+#[cold]
+fn too_long() -> Box<Fault> {
+    limit_exceeded("a term is too long for Arrow: the strings of a column must take less than 2 GiB")
 }
 
 impl Sink for ArrowSink {
@@ -453,10 +459,9 @@ impl Sink for ArrowSink {
         if let Some(table) = self.table(place) {
             let hash = short(hash_of_parts(prefix, name));
             push_known_iri(table.tail(), Style::Canonical, prefix.text, name.text, is_plain);
-            let bytes = table.tail().len();
             let iri = ArrowIri::at(table.intern_tail(hash) as usize);
-            if bytes > MAX_BATCH_BYTES {
-                self.fill(bytes)?;
+            if prefix.text.len() + name.text.len() > LONG_TERM {
+                self.expect_long_terms();
             }
             return Ok(iri);
         }
@@ -490,28 +495,29 @@ impl Sink for ArrowSink {
     fn plain_iri(&mut self, place: Place, iri: &str) -> Result<()> {
         let hash = self.hash(|| hash_of_whole_iri(iri.as_bytes()));
         push_iri(self.begin_term(place), Style::Canonical, "", iri);
-        self.end_term(place, hash)
+        self.end_term(place, hash, iri.len());
+        Ok(())
     }
 
     #[inline(always)]
     fn blank_node(&mut self, place: Place, label: &str) -> Result<()> {
         let hash = self.hash(|| hash_of_word(label.as_bytes()));
         push_blank_node(self.begin_term(place), Style::Canonical, label);
-        self.end_term(place, hash)
+        self.end_term(place, hash, label.len());
+        Ok(())
     }
 
     #[inline(always)]
     fn literal(&mut self, place: Place, lexical: &str, kind: LiteralKind<'_, Suffix>) -> Result<()> {
-        let hash = self.hash(|| {
-            let of_kind = match &kind {
-                LiteralKind::Plain => 0,
-                LiteralKind::Language(language) => hash_bytes(language.as_bytes()),
-                LiteralKind::Typed(datatype) => datatype.hash,
-            };
-            hash_of_literal(lexical.as_bytes(), of_kind)
-        });
+        let (of_kind, kind_length) = match &kind {
+            LiteralKind::Plain => (0, 0),
+            LiteralKind::Language(language) => (hash_bytes(language.as_bytes()), language.len()),
+            LiteralKind::Typed(datatype) => (datatype.hash, datatype.text.len()),
+        };
+        let hash = self.hash(|| hash_of_literal(lexical.as_bytes(), of_kind));
         push_literal(self.begin_term(place), lexical, &kind);
-        self.end_term(place, hash)
+        self.end_term(place, hash, lexical.len() + kind_length);
+        Ok(())
     }
 
     fn quoted_triple(&mut self, place: Place, triple: &QuotedTriple) -> Result<()> {
@@ -519,7 +525,8 @@ impl Sink for ArrowSink {
         push_quoted(&mut text, Style::Canonical, triple);
         let hash = self.hash(|| hash_of_word(&text));
         append(self.begin_term(place), &text);
-        self.end_term(place, hash)
+        self.end_term(place, hash, text.len());
+        Ok(())
     }
 
     fn default_graph(&mut self) -> Result<()> {

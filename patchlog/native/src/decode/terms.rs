@@ -103,6 +103,10 @@ impl<S: Sink> TermReader<S> {
         match graph {
             GraphField::Ignored => self.set_in_order::<3>(sink, data, length),
             GraphField::Needed => self.set_in_order::<4>(sink, data, length),
+            // From the first one on there is always a graph to repeat.
+            GraphField::Lax if self.is_set[Place::Graph as usize] => {
+                self.set_in_order::<4>(sink, data, length)
+            }
             GraphField::Lax => self.set_in_any_order(sink, message.content(), graph),
         }
     }

@@ -78,11 +78,24 @@ pub fn is_ascii(text: &[u8]) -> bool {
     !any_byte::<HIGH>(text)
 }
 
-/// Whether a text holds a byte that canonical text escapes in an IRI, and whether it holds a `/` or `#`.
+/// What a text holds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct IriMarks {
+    pub is_ascii: bool,
+    /// A byte that canonical text escapes in an IRI.
+    pub needs_escape: bool,
+    /// A `/` or `#`.
+    pub has_separator: bool,
+}
+
 #[inline(always)]
-pub fn iri_marks(text: &[u8]) -> (bool, bool) {
-    let [escaped, separator] = any_bytes([IRI, SEPARATOR], text);
-    (escaped, separator)
+pub fn iri_marks(text: &[u8]) -> IriMarks {
+    let [high, needs_escape, has_separator] = any_bytes([HIGH, IRI, SEPARATOR], text);
+    IriMarks {
+        is_ascii: !high,
+        needs_escape,
+        has_separator,
+    }
 }
 
 const IRI: u8 = 0;
@@ -134,12 +147,12 @@ fn bytes_of(kind: u8, block: std::arch::x86_64::__m128i) -> std::arch::x86_64::_
             |block: __m128i, byte: u8| _mm_cmpeq_epi8(_mm_min_epu8(block, _mm_set1_epi8(byte as i8)), block);
         match kind {
             IRI => {
-                // `<` and `>` differ in one bit, and so do `^` and `\`; `{`, `|` and `}` are neighbours.
+                // `<` and `>` differ in one bit, and so do `^` and `\`, `"` and the blank; `{`, `|` and `}` are neighbours.
                 let even = _mm_andnot_si128(_mm_set1_epi8(2), block);
                 let pair = |byte: u8| _mm_cmpeq_epi8(even, _mm_set1_epi8(byte as i8));
                 let braces = at_most(_mm_sub_epi8(block, _mm_set1_epi8(b'{' as i8)), 2);
                 _mm_or_si128(
-                    _mm_or_si128(_mm_or_si128(at_most(block, 0x20), braces), equals(b'"')),
+                    _mm_or_si128(at_most(even, 0x20), braces),
                     _mm_or_si128(_mm_or_si128(pair(b'<'), pair(b'\\')), equals(b'`')),
                 )
             }
@@ -352,7 +365,12 @@ mod tests {
                     assert_eq!(literal_needs_escape(&text), is_of(LITERAL, byte));
                     assert_eq!(is_ascii(&text), !is_of(HIGH, byte));
                     assert_eq!(label_needs_escape(&text), is_of(LABEL, byte));
-                    assert_eq!(iri_marks(&text), (is_of(IRI, byte), is_of(SEPARATOR, byte)));
+                    let marks = IriMarks {
+                        is_ascii: !is_of(HIGH, byte),
+                        needs_escape: is_of(IRI, byte),
+                        has_separator: is_of(SEPARATOR, byte),
+                    };
+                    assert_eq!(iri_marks(&text), marks);
                     let first =
                         |is_there: bool| is_there.then(|| text.iter().position(|&b| b == byte).unwrap_or(0));
                     assert_eq!(first_escape_of_iri(&text), first(is_of(IRI, byte)));

@@ -2,11 +2,12 @@
 //!
 //! A sink has a register for each place of a statement. A source sets the registers that change and then says
 //! `statement`; a register that is not set repeats what was there. So a repeated term costs nothing on either
-//! side. IRIs and datatypes are made once (`make_iri`) and set many times: a source keeps what the sink made of
+//! side. IRIs and datatypes are made once (`new_iri`) and set many times: a source keeps what the sink made of
 //! a lookup entry beside the entry.
 
 use crate::fault::Result;
 use crate::options::{PatchOptions, RdfOptions};
+use crate::text::as_ascii;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
@@ -98,17 +99,23 @@ pub trait Sink {
     }
 
     fn facts_of(part: &str) -> Self::Facts;
-    /// Make an IRI to set in this place, now and later.
-    fn make_iri(
+    /// A text that is ASCII only, as nearly all are, with its facts; None of any other.
+    #[inline(always)]
+    fn ascii_with_facts(part: &[u8]) -> Option<(&str, Self::Facts)> {
+        let text = as_ascii(part)?;
+        Some((text, Self::facts_of(text)))
+    }
+    /// Set an IRI that is not made yet, and make it: what to set it by in this place when it comes again.
+    fn new_iri(
         &mut self,
         place: Place,
         prefix: Part<'_, Self::Facts>,
         name: Part<'_, Self::Facts>,
     ) -> Result<Self::Iri>;
-    /// Make an IRI that is not in parts.
-    fn make_whole_iri(&mut self, place: Place, iri: &str) -> Result<Self::Iri> {
+    /// Set and make an IRI that is not in parts.
+    fn new_whole_iri(&mut self, place: Place, iri: &str) -> Result<Self::Iri> {
         let (of_prefix, of_name) = (Self::facts_of(""), Self::facts_of(iri));
-        self.make_iri(place, Part::new("", &of_prefix), Part::new(iri, &of_name))
+        self.new_iri(place, Part::new("", &of_prefix), Part::new(iri, &of_name))
     }
     fn make_datatype(&mut self, iri: &str) -> Result<Self::Datatype>;
 
@@ -121,8 +128,8 @@ pub trait Sink {
     fn iri(&mut self, place: Place, iri: &Self::Iri) -> Result<()>;
     /// An IRI that the source does not expect to meet again soon.
     fn plain_iri(&mut self, place: Place, iri: &str) -> Result<()> {
-        let made = self.make_whole_iri(place, iri)?;
-        self.iri(place, &made)
+        self.new_whole_iri(place, iri)?;
+        Ok(())
     }
     fn blank_node(&mut self, place: Place, label: &str) -> Result<()>;
     fn literal(&mut self, place: Place, lexical: &str, kind: LiteralKind<'_, Self::Datatype>) -> Result<()>;

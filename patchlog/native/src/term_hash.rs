@@ -2,8 +2,9 @@
 //! than they were written in, takes the processor longer than all the rest of a hash.
 
 use crate::hash::{fold, hash_bytes};
-use crate::scan::{after_last_separator, iri_marks};
+use crate::scan::{IriMarks, after_last_separator, iri_marks};
 use crate::sink::Part;
+use crate::text::ascii_with_marks;
 
 /// Keeps the halves of a term apart.
 const SECOND_HALF: u64 = 0x8EBC_6AF0_9C88_C6E3;
@@ -14,7 +15,7 @@ fn hash_of_halves(first: &[u8], second: u64) -> u64 {
 }
 
 /// What is known of a prefix or a name, for all IRIs that are made of it.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct IriFacts {
     hash: u64,
     ends_with_separator: bool,
@@ -26,13 +27,23 @@ pub struct IriFacts {
 impl IriFacts {
     #[inline(always)]
     pub fn of(part: &str) -> Self {
-        let bytes = part.as_bytes();
-        let (needs_escape, has_separator) = iri_marks(bytes);
+        IriFacts::with_marks(part.as_bytes(), iri_marks(part.as_bytes()))
+    }
+
+    /// A text that is ASCII only, and what is known of it.
+    #[inline(always)]
+    pub fn with_ascii(part: &[u8]) -> Option<(&str, Self)> {
+        let (text, marks) = ascii_with_marks(part)?;
+        Some((text, IriFacts::with_marks(part, marks)))
+    }
+
+    #[inline(always)]
+    fn with_marks(part: &[u8], marks: IriMarks) -> Self {
         IriFacts {
-            hash: hash_bytes(bytes),
-            ends_with_separator: matches!(bytes.last(), Some(b'/' | b'#')),
-            has_separator,
-            is_plain: !needs_escape,
+            hash: hash_bytes(part),
+            ends_with_separator: matches!(part.last(), Some(b'/' | b'#')),
+            has_separator: marks.has_separator,
+            is_plain: !marks.needs_escape,
         }
     }
 }
@@ -43,8 +54,6 @@ pub fn hash_of_parts(prefix: Part<'_, IriFacts>, name: Part<'_, IriFacts>) -> u6
     // Nearly always it is cut there already.
     if prefix.facts.ends_with_separator && !name.facts.has_separator {
         fold(prefix.facts.hash, name.facts.hash ^ SECOND_HALF)
-    } else if prefix.text.is_empty() {
-        hash_of_whole_iri(name.text.as_bytes())
     } else {
         hash_of_cut_iri(prefix.text, name.text)
     }
@@ -58,6 +67,9 @@ pub fn hash_of_whole_iri(iri: &[u8]) -> u64 {
 
 #[inline(never)]
 fn hash_of_cut_iri(prefix: &str, name: &str) -> u64 {
+    if prefix.is_empty() {
+        return hash_of_whole_iri(name.as_bytes());
+    }
     hash_of_whole_iri([prefix, name].concat().as_bytes())
 }
 
@@ -84,6 +96,12 @@ mod tests {
     use super::*;
 
     #[test]
+    fn only_ascii_has_facts_as_such() {
+        assert_eq!(IriFacts::with_ascii("http://example.org/é".as_bytes()), None);
+        assert_eq!(IriFacts::with_ascii(b"\xFF"), None);
+    }
+
+    #[test]
     fn an_iri_has_the_same_hash_wherever_it_is_cut() {
         for iri in [
             "",
@@ -102,6 +120,7 @@ mod tests {
                     hash_of_parts(Part::new(prefix, &of_prefix), Part::new(name, &of_name)),
                     hash
                 );
+                assert_eq!(IriFacts::with_ascii(prefix.as_bytes()), Some((prefix, of_prefix)));
             }
         }
     }

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use crate::fault::{Result, invalid_term, malformed};
 use crate::scan::{
-    first_escape_of_iri, first_escape_of_literal, iri_needs_escape, is_ascii, label_needs_escape,
-    literal_needs_escape,
+    IriMarks, first_escape_of_iri, first_escape_of_literal, iri_marks, iri_needs_escape, is_ascii,
+    label_needs_escape, literal_needs_escape,
 };
 use crate::sink::{LiteralKind, OwnedKind, OwnedTerm, QuotedTriple};
 
@@ -25,11 +25,26 @@ pub enum Style {
 /// Text of a string field: checked, or repaired when the reader is lenient.
 #[inline(always)]
 pub fn utf8(bytes: &[u8], strict: bool) -> Result<Cow<'_, str>> {
-    if is_ascii(bytes) {
-        // SAFETY: ASCII is UTF-8.
-        return Ok(Cow::Borrowed(unsafe { std::str::from_utf8_unchecked(bytes) }));
+    match as_ascii(bytes) {
+        Some(text) => Ok(Cow::Borrowed(text)),
+        None => any_utf8(bytes, strict),
     }
-    any_utf8(bytes, strict)
+}
+
+#[inline(always)]
+pub fn as_ascii(bytes: &[u8]) -> Option<&str> {
+    // SAFETY: ASCII is UTF-8.
+    is_ascii(bytes).then(|| unsafe { std::str::from_utf8_unchecked(bytes) })
+}
+
+/// A text that is ASCII only, and what else it holds, which is found in the same pass.
+#[inline(always)]
+pub fn ascii_with_marks(bytes: &[u8]) -> Option<(&str, IriMarks)> {
+    let marks = iri_marks(bytes);
+    // SAFETY: ASCII is UTF-8.
+    marks
+        .is_ascii
+        .then(|| (unsafe { std::str::from_utf8_unchecked(bytes) }, marks))
 }
 
 #[inline(never)]
@@ -145,6 +160,39 @@ pub fn append_all<const N: usize>(out: &mut Vec<u8>, texts: [&[u8]; N]) {
     }
 }
 
+/// Copy a text that has at times more than 64 bytes. Where it nearly never has, to ask costs more than it brings.
+///
+/// # Safety
+/// There is room for the text, and it does not overlap with that.
+#[inline(always)]
+unsafe fn copy_medium(text: &[u8], to: *mut u8) {
+    // SAFETY: promised by the caller; each branch has the lengths that it needs.
+    unsafe {
+        if text.len() > 64 && text.len() <= 128 {
+            ends::<64>(text, to);
+        } else {
+            copy_short(text, to);
+        }
+    }
+}
+
+/// Copy the first and the last `N` bytes of a text; where they overlap both write the same.
+///
+/// # Safety
+/// There is room for the text, it does not overlap with that, and it has `N` bytes or more.
+#[inline(always)]
+unsafe fn ends<const N: usize>(text: &[u8], to: *mut u8) {
+    let (from, last) = (text.as_ptr(), text.len() - N);
+    // SAFETY: promised by the caller.
+    unsafe {
+        to.cast::<[u8; N]>()
+            .write_unaligned(from.cast::<[u8; N]>().read_unaligned());
+        to.add(last)
+            .cast::<[u8; N]>()
+            .write_unaligned(from.add(last).cast::<[u8; N]>().read_unaligned());
+    }
+}
+
 /// Copy a text that is probably short to the beginning of a place that has room for it.
 #[inline(always)]
 pub fn copy_to(place: &mut [u8], text: &[u8]) {
@@ -159,22 +207,6 @@ pub fn copy_to(place: &mut [u8], text: &[u8]) {
 /// There is room for the text, and it does not overlap with that.
 #[inline(always)]
 unsafe fn copy_short(text: &[u8], to: *mut u8) {
-    /// The first and the last `N` bytes of the text; where they overlap both write the same.
-    ///
-    /// # Safety
-    /// As above, and the text has `N` bytes or more.
-    #[inline(always)]
-    unsafe fn ends<const N: usize>(text: &[u8], to: *mut u8) {
-        let (from, last) = (text.as_ptr(), text.len() - N);
-        // SAFETY: promised by the caller.
-        unsafe {
-            to.cast::<[u8; N]>()
-                .write_unaligned(from.cast::<[u8; N]>().read_unaligned());
-            to.add(last)
-                .cast::<[u8; N]>()
-                .write_unaligned(from.add(last).cast::<[u8; N]>().read_unaligned());
-        }
-    }
     let length = text.len();
     // Comparisons and not a table of jumps: the lengths of what is copied in one place are alike, and so well predicted.
     // SAFETY: promised by the caller; each branch has the lengths that it needs.
@@ -255,7 +287,24 @@ pub fn push_known_iri(out: &mut Vec<u8>, style: Style, prefix: &str, name: &str,
     if is_odd || !is_plain {
         push_odd_iri(out, style, prefix, name);
     } else {
-        append_all(out, [b"<", prefix, name, b">"]);
+        append_plain_iri(out, prefix, name);
+    }
+}
+
+/// The prefixes of nanopublications have 65 bytes and more, which are still copied without a call.
+#[inline(always)]
+fn append_plain_iri(out: &mut Vec<u8>, prefix: &[u8], name: &[u8]) {
+    let length = prefix.len() + name.len() + 2;
+    out.reserve(length);
+    let end = out.len();
+    // SAFETY: there is room for all of it behind the end, and the length is that of what is written there.
+    unsafe {
+        let to = out.as_mut_ptr().add(end);
+        *to = b'<';
+        copy_medium(prefix, to.add(1));
+        copy_short(name, to.add(1 + prefix.len()));
+        *to.add(length - 1) = b'>';
+        out.set_len(end + length);
     }
 }
 
@@ -647,6 +696,20 @@ mod tests {
             append(&mut out, &text[..length]);
 
             assert_eq!(out, [b"before", &text[..length]].concat());
+        }
+    }
+
+    #[test]
+    fn iris_of_any_length_are_appended_whole() {
+        let text = "x".repeat(70) + &"y".repeat(70);
+        for prefix in (0..=140).map(|length| &text[..length]) {
+            for name in [0, 1, 3, 7, 15, 22, 31, 64, 65, 140].map(|length| &text[..length]) {
+                let mut out = b"before".to_vec();
+
+                push_iri(&mut out, Style::Canonical, prefix, name);
+
+                assert_eq!(out, format!("before<{prefix}{name}>").as_bytes());
+            }
         }
     }
 

@@ -7,3 +7,4 @@ pub mod known_quads;
 pub mod reader;
 pub mod sink;
 pub mod strings;
+pub mod table;

@@ -150,9 +150,7 @@ impl<'a, S: Sink> TermColumn<'a, S> {
         }
         match (parse_canonical(text)?, &self.known[index]) {
             (Parsed::Iri(iri), Known::Met) => {
-                let made = sink.make_whole_iri(place, &iri)?;
-                sink.iri(place, &made)?;
-                self.known[index] = Known::Iri(made);
+                self.known[index] = Known::Iri(sink.new_whole_iri(place, &iri)?);
             }
             (Parsed::Iri(iri), _) => {
                 sink.plain_iri(place, &iri)?;

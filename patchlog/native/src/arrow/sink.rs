@@ -4,7 +4,8 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use crate::arrow::batch::{Batch, Pool, Strings};
-use crate::arrow::columns::{ColumnBuilder, Table};
+use crate::arrow::columns::ColumnBuilder;
+use crate::arrow::table::Table;
 use crate::fault::{Fault, Result, limit_exceeded};
 use crate::hash::hash_bytes;
 use crate::sink::{
@@ -335,17 +336,21 @@ impl ArrowSink {
         index
     }
 
+    /// Takes the parts in pieces, so that nothing has to be written to memory for a call that is seldom made.
     #[inline(never)]
     fn make_loose_iri(
         &mut self,
-        prefix: Part<'_, IriFacts>,
-        name: Part<'_, IriFacts>,
-        is_plain: bool,
+        prefix: &str,
+        of_prefix: &IriFacts,
+        name: &str,
+        of_name: &IriFacts,
     ) -> Result<ArrowIri> {
+        let (prefix, name) = (Part::new(prefix, of_prefix), Part::new(name, of_name));
         if self.loose_iris.strings.data.len() > MAX_LOOSE_BYTES {
             self.let_go_of_loose_iris();
         }
         let hash = self.hash(|| hash_of_parts(prefix, name));
+        let is_plain = prefix.facts.is_plain && name.facts.is_plain;
         let LooseIris { strings, hashes } = &mut self.loose_iris;
         let out = &mut strings.data;
         push_known_iri(out, Style::Canonical, prefix.text, name.text, is_plain);
@@ -442,6 +447,11 @@ impl Sink for ArrowSink {
     }
 
     #[inline(always)]
+    fn ascii_with_facts(part: &[u8]) -> Option<(&str, IriFacts)> {
+        IriFacts::with_ascii(part)
+    }
+
+    #[inline(always)]
     fn stamp(&self, place: Place) -> u32 {
         self.stamps[place as usize]
     }
@@ -449,23 +459,29 @@ impl Sink for ArrowSink {
     /// Inlined, as what it returns would be written in small pieces and read in large ones, which takes the processor longer
     /// than all the rest of it.
     #[inline(always)]
-    fn make_iri(
+    fn new_iri(
         &mut self,
         place: Place,
         prefix: Part<'_, IriFacts>,
         name: Part<'_, IriFacts>,
     ) -> Result<ArrowIri> {
-        let is_plain = prefix.facts.is_plain && name.facts.is_plain;
-        if let Some(table) = self.table(place) {
-            let hash = short(hash_of_parts(prefix, name));
-            push_known_iri(table.tail(), Style::Canonical, prefix.text, name.text, is_plain);
-            let iri = ArrowIri::at(table.intern_tail(hash) as usize);
-            if prefix.text.len() + name.text.len() > LONG_TERM {
-                self.expect_long_terms();
-            }
+        let Some(table) = self.table(place) else {
+            let iri = self.make_loose_iri(prefix.text, prefix.facts, name.text, name.facts)?;
+            self.iri(place, &iri)?;
             return Ok(iri);
+        };
+        let hash = short(hash_of_parts(prefix, name));
+        let is_plain = prefix.facts.is_plain && name.facts.is_plain;
+        push_known_iri(table.tail(), Style::Canonical, prefix.text, name.text, is_plain);
+        let index = table.intern_tail(hash);
+        self.registers[place as usize].index = index;
+        if place == Place::Graph {
+            self.graph_is_default = false;
         }
-        self.make_loose_iri(prefix, name, is_plain)
+        if prefix.text.len() + name.text.len() > LONG_TERM {
+            self.expect_long_terms();
+        }
+        Ok(ArrowIri::at(index as usize))
     }
 
     fn make_datatype(&mut self, iri: &str) -> Result<Suffix> {

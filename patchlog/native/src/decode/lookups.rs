@@ -176,26 +176,7 @@ impl<S: Sink> Lookups<S> {
         self.prefixes.len() as u32 - 1
     }
 
-    /// Fields of a lookup entry: its id as it stands, and its text.
-    #[inline(always)]
-    fn split_entry<'a>(&self, data: &'a [u8]) -> Result<(u32, Cow<'a, str>)> {
-        const ID: u8 = 1 << 3;
-        const TEXT: u8 = 2 << 3 | LENGTH;
-        // Nearly always: no id, as ids run up; or once a table is full, the id of the entry that makes room.
-        let (id, length, text) = match *data {
-            [TEXT, length @ ..0x80, ref text @ ..] => (0, length, text),
-            [ID, low, high @ ..0x80, TEXT, length @ ..0x80, ref text @ ..] if low >= 0x80 => {
-                (u32::from(low & 0x7F) | u32::from(high) << 7, length, text)
-            }
-            [ID, id @ ..0x80, TEXT, length @ ..0x80, ref text @ ..] => (u32::from(id), length, text),
-            _ => return self.split_any_entry(data),
-        };
-        if text.len() != usize::from(length) {
-            return self.split_any_entry(data);
-        }
-        Ok((id, utf8(text, self.strict)?))
-    }
-
+    /// Fields of a lookup entry, in whatever order.
     #[inline(never)]
     fn split_any_entry<'a>(&self, data: &'a [u8]) -> Result<(u32, Cow<'a, str>)> {
         let mut id = 0;
@@ -223,35 +204,66 @@ impl<S: Sink> Lookups<S> {
     }
 
     pub fn name_entry(&mut self, data: &[u8]) -> Result<()> {
-        let (id, text) = self.split_entry(data)?;
+        match split_short_entry::<S>(data) {
+            Some((id, text, facts)) => self.put_name(id, text, facts),
+            None => self.any_name_entry(data),
+        }
+    }
+
+    #[inline(never)]
+    fn any_name_entry(&mut self, data: &[u8]) -> Result<()> {
+        let (id, text) = self.split_any_entry(data)?;
+        self.put_name(id, &text, S::facts_of(&text))
+    }
+
+    #[inline(always)]
+    fn put_name(&mut self, id: u32, text: &str, facts: S::Facts) -> Result<()> {
         let id = Self::entry_id("name", id, self.last_name_entry, self.name_size)?;
         self.last_name_entry = id;
         let index = (id - 1) as usize;
         if index >= self.names.len() {
-            // Grows as it is used: most streams need less than they reserve.
-            self.names.resize_with(index + 1, || Name {
-                text: NameText::EMPTY,
-                facts: S::Facts::default(),
-                is_defined: false,
-            });
-            self.cached_iris.resize_with(index + 1, || CachedIris::NONE);
+            self.make_room_for_names(index + 1);
         }
         let name = &mut self.names[index];
-        name.text.put(&text);
-        name.facts = S::facts_of(&text);
+        name.text.put(text);
+        name.facts = facts;
         name.is_defined = true;
         self.cached_iris[index] = CachedIris::NONE;
         Ok(())
     }
 
+    /// The table grows as it is used: most streams need less than they reserve.
+    #[inline(never)]
+    fn make_room_for_names(&mut self, count: usize) {
+        self.names.resize_with(count, || Name {
+            text: NameText::EMPTY,
+            facts: S::Facts::default(),
+            is_defined: false,
+        });
+        self.cached_iris.resize_with(count, || CachedIris::NONE);
+    }
+
     pub fn prefix_entry(&mut self, data: &[u8]) -> Result<()> {
-        let (id, text) = self.split_entry(data)?;
+        match split_short_entry::<S>(data) {
+            Some((id, text, facts)) => self.put_prefix(id, text, facts),
+            None => self.any_prefix_entry(data),
+        }
+    }
+
+    #[inline(never)]
+    fn any_prefix_entry(&mut self, data: &[u8]) -> Result<()> {
+        let (id, text) = self.split_any_entry(data)?;
+        self.put_prefix(id, &text, S::facts_of(&text))
+    }
+
+    #[inline(always)]
+    fn put_prefix(&mut self, id: u32, text: &str, facts: S::Facts) -> Result<()> {
         let id = Self::entry_id("prefix", id, self.last_prefix_entry, self.prefix_size())?;
         self.last_prefix_entry = id;
         let prefix = &mut self.prefixes[id as usize];
         prefix.text.clear();
-        prefix.text.push_str(&text);
-        prefix.facts = S::facts_of(&text);
+        prefix.text.push_str(text);
+        prefix.facts = facts;
         if self.last_edition == u32::MAX {
             self.renumber_editions();
         }
@@ -274,7 +286,7 @@ impl<S: Sink> Lookups<S> {
     }
 
     pub fn datatype_entry(&mut self, data: &[u8]) -> Result<()> {
-        let (id, text) = self.split_entry(data)?;
+        let (id, text) = self.split_any_entry(data)?;
         let id = Self::entry_id(
             "datatype",
             id,
@@ -383,8 +395,7 @@ impl<S: Sink> Lookups<S> {
         let name = &self.names[index];
         let name = Part::new(name.text.as_str(), &name.facts);
         let size = prefix.text.len() + name.text.len();
-        let iri = sink.make_iri(place, prefix, name)?;
-        sink.iri(place, &iri)?;
+        let iri = sink.new_iri(place, prefix, name)?;
         // To make this one the sink may have let go of others, and have another stamp.
         let stamp = sink.stamp(place);
         if size <= MAX_CACHED_IRI && stamp != NEVER_AGAIN {
@@ -418,6 +429,27 @@ impl<S: Sink> Lookups<S> {
             Ok(None)
         }
     }
+}
+
+/// Fields of a lookup entry whose layout is that of nearly all, and whose text is ASCII: its id as it stands, its text, and
+/// what the sink has to know of that.
+#[inline(always)]
+fn split_short_entry<S: Sink>(data: &[u8]) -> Option<(u32, &str, S::Facts)> {
+    const ID: u8 = 1 << 3;
+    const TEXT: u8 = 2 << 3 | LENGTH;
+    // No id, as ids run up; or once a table is full, the id of the entry that makes room.
+    let (id, length, text) = match *data {
+        [TEXT, length @ ..0x80, ref text @ ..] => (0, length, text),
+        [ID, low, high @ ..0x80, TEXT, length @ ..0x80, ref text @ ..] if low >= 0x80 => {
+            (u32::from(low & 0x7F) | u32::from(high) << 7, length, text)
+        }
+        [ID, id @ ..0x80, TEXT, length @ ..0x80, ref text @ ..] => (u32::from(id), length, text),
+        _ => return None,
+    };
+    if text.len() != usize::from(length) {
+        return None;
+    }
+    S::ascii_with_facts(text).map(|(text, facts)| (id, text, facts))
 }
 
 #[cold]

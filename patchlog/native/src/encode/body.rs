@@ -122,8 +122,8 @@ impl Sink for BodySink {
         self.writer.stream(stream)
     }
 
-    fn make_iri(&mut self, place: Place, prefix: Part<'_, ()>, name: Part<'_, ()>) -> Result<IriHandle> {
-        self.writer.make_iri(place, prefix, name)
+    fn new_iri(&mut self, place: Place, prefix: Part<'_, ()>, name: Part<'_, ()>) -> Result<IriHandle> {
+        self.writer.new_iri(place, prefix, name)
     }
 
     fn make_datatype(&mut self, iri: &str) -> Result<String> {

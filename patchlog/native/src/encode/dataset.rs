@@ -55,16 +55,17 @@ impl Sink for DatasetWriter {
         self.writer.stream(stream)
     }
 
-    fn make_iri(
+    fn new_iri(
         &mut self,
         place: Place,
         prefix: Part<'_, IriFacts>,
         name: Part<'_, IriFacts>,
     ) -> Result<Self::Iri> {
         let hash = hash_of_parts(prefix, name) ^ IRI;
+        self.set(place, hash);
         let made = self
             .writer
-            .make_iri(place, Part::new(prefix.text, &()), Part::new(name.text, &()))?;
+            .new_iri(place, Part::new(prefix.text, &()), Part::new(name.text, &()))?;
         Ok((made, hash))
     }
 

@@ -166,8 +166,10 @@ macro_rules! registers_of_writer {
 
         fn facts_of(_part: &str) {}
 
-        fn make_iri(&mut self, _place: Place, prefix: Part<'_, ()>, name: Part<'_, ()>) -> Result<IriHandle> {
-            Ok(self.terms()?.make_handle(prefix.text, name.text))
+        fn new_iri(&mut self, place: Place, prefix: Part<'_, ()>, name: Part<'_, ()>) -> Result<IriHandle> {
+            let iri = self.terms()?.make_handle(prefix.text, name.text);
+            self.iri(place, &iri)?;
+            Ok(iri)
         }
 
         fn make_datatype(&mut self, iri: &str) -> Result<String> {

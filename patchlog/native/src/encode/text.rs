@@ -3,8 +3,8 @@
 use crate::fault::{Result, invalid_term, usage_error};
 use crate::sink::{Action, LiteralKind, PLACES, Part, Place, QuotedTriple, Sink, Stream, Transaction};
 use crate::text::{
-    Style, append, datatype_suffix, iri_is_plain, push_blank_node, push_iri, push_known_iri, push_lexical,
-    push_literal, push_quoted, unescaped,
+    Style, append, ascii_with_marks, datatype_suffix, iri_is_plain, push_blank_node, push_iri,
+    push_known_iri, push_lexical, push_literal, push_quoted, unescaped,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,15 +120,22 @@ impl Sink for TextSink {
         iri_is_plain(part.as_bytes())
     }
 
+    #[inline(always)]
+    fn ascii_with_facts(part: &[u8]) -> Option<(&str, bool)> {
+        let (text, marks) = ascii_with_marks(part)?;
+        Some((text, !marks.needs_escape))
+    }
+
     fn stream(&mut self, stream: Stream<'_>) -> Result<()> {
         self.input_is_statements = matches!(stream, Stream::Rdf(_));
         Ok(())
     }
 
-    fn make_iri(&mut self, _place: Place, prefix: Part<'_, bool>, name: Part<'_, bool>) -> Result<Vec<u8>> {
+    fn new_iri(&mut self, place: Place, prefix: Part<'_, bool>, name: Part<'_, bool>) -> Result<Vec<u8>> {
         let is_plain = *prefix.facts && *name.facts;
         let mut iri = Vec::with_capacity(prefix.text.len() + name.text.len() + 2);
         push_known_iri(&mut iri, self.style, prefix.text, name.text, is_plain);
+        self.iri(place, &iri)?;
         Ok(iri)
     }
 

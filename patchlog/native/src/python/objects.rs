@@ -114,10 +114,12 @@ impl Sink for ObjectSink {
 
     fn facts_of(_part: &str) {}
 
-    fn make_iri(&mut self, _place: Place, prefix: Part<'_, ()>, name: Part<'_, ()>) -> Result<Py<PyAny>> {
+    fn new_iri(&mut self, place: Place, prefix: Part<'_, ()>, name: Part<'_, ()>) -> Result<Py<PyAny>> {
         self.scratch.clear();
         push_iri(&mut self.scratch, Style::Canonical, prefix.text, name.text);
-        self.scratch_string(attached())
+        let iri = self.scratch_string(attached())?;
+        self.iri(place, &iri)?;
+        Ok(iri)
     }
 
     fn make_datatype(&mut self, iri: &str) -> Result<Vec<u8>> {

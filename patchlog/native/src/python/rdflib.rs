@@ -163,14 +163,16 @@ impl Sink for RdflibSink {
 
     fn facts_of(_part: &str) {}
 
-    fn make_iri(&mut self, _place: Place, prefix: Part<'_, ()>, name: Part<'_, ()>) -> Result<Py<PyAny>> {
+    fn new_iri(&mut self, place: Place, prefix: Part<'_, ()>, name: Part<'_, ()>) -> Result<Py<PyAny>> {
         let py = attached();
         let iri = if prefix.text.is_empty() {
             self.make(py, &self.uri_class, name.text)?
         } else {
             self.make(py, &self.uri_class, &[prefix.text, name.text].concat())?
         };
-        Ok(iri.unbind())
+        let iri = iri.unbind();
+        self.iri(place, &iri)?;
+        Ok(iri)
     }
 
     fn make_datatype(&mut self, iri: &str) -> Result<DatatypeOfLiterals> {

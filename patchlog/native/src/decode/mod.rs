@@ -10,4 +10,5 @@ pub mod quoted;
 pub mod rdf;
 pub mod rdf_patch;
 pub mod rdf_patch_tokens;
+pub mod reader;
 pub mod terms;

@@ -1,10 +1,7 @@
-//! Jelly-Patch: frames to registers. The rules and their order are those of docs/protocol.md.
+//! Jelly-Patch: rows to registers. The rules and their order are those of docs/protocol.md.
 
-use crate::decode::frames::{FrameSplitter, Split};
 use crate::decode::messages::RawTerm;
-use crate::decode::rdf::{
-    ROW_TAG, Reading, before_options, changed_options, empty_row, no_options, split_row,
-};
+use crate::decode::reader::{FrameReader, Reading, Rows, before_options, changed_options};
 use crate::decode::terms::{GraphField, TermReader};
 use crate::fault::{Result, invalid_term, transaction_error, unexpected_row};
 use crate::options::{PatchOptions, StatementType, StreamType};
@@ -42,12 +39,9 @@ impl TransactionOrder {
     }
 }
 
-pub struct PatchReader<S: Sink> {
-    splitter: FrameSplitter,
-    state: PatchState<S>,
-}
+pub type PatchReader<S> = FrameReader<PatchRows<S>>;
 
-struct PatchState<S: Sink> {
+pub struct PatchRows<S: Sink> {
     reading: Reading,
     options: Option<PatchOptions>,
     statement_type: StatementType,
@@ -56,133 +50,39 @@ struct PatchState<S: Sink> {
     transactions: TransactionOrder,
 }
 
-const ROW_KINDS: u32 = 0b1111_1001_1111_1110;
-
 impl<S: Sink> PatchReader<S> {
     pub fn new(reading: Reading) -> Self {
-        PatchReader {
-            splitter: FrameSplitter::new(reading.limits.max_frame_bytes, reading.strict, reading.delimited),
-            state: PatchState {
-                reading,
-                options: None,
-                statement_type: StatementType::Quads,
-                stream_type: StreamType::Flat,
-                terms: None,
-                transactions: TransactionOrder::default(),
-            },
-        }
-    }
-
-    pub fn options(&self) -> Option<&PatchOptions> {
-        self.state.options.as_ref()
-    }
-
-    pub fn delimited(&self) -> Option<bool> {
-        self.splitter.delimited()
-    }
-
-    pub fn feed(&mut self, data: &[u8]) {
-        self.splitter.feed(data);
-    }
-
-    pub fn end(&mut self) {
-        self.splitter.end();
-    }
-
-    /// The index of the frame that `next_frame` reads next.
-    pub fn next_index(&self) -> u64 {
-        self.splitter.next_frame
-    }
-
-    /// Read one frame of what was fed into the sink and return its index; None when more bytes are needed, or none will come.
-    pub fn next_frame(&mut self, sink: &mut S) -> Result<Option<u64>> {
-        match self.splitter.split()? {
-            Split::Frame { start, end } => {
-                let index = self.splitter.next_frame - 1;
-                self.state
-                    .whole_frame(self.splitter.bytes(start, end), index, sink)?;
-                Ok(Some(index))
-            }
-            Split::Done if self.state.options.is_none() && self.state.reading.strict => Err(no_options()),
-            Split::Done | Split::NeedMore => Ok(None),
-        }
-    }
-
-    /// Read the first frame of bytes that are not fed, while `is_empty`; how many bytes it took, or None where it is not whole.
-    pub fn frame_in(&mut self, data: &[u8], sink: &mut S) -> Result<Option<usize>> {
-        let Split::Frame { start, end } = self.splitter.split_in(data)? else {
-            return Ok(None);
-        };
-        let index = self.splitter.next_frame - 1;
-        self.state.whole_frame(&data[start..end], index, sink)?;
-        Ok(Some(end))
-    }
-
-    /// Whether nothing that was fed waits to be read.
-    pub fn is_empty(&self) -> bool {
-        self.splitter.is_empty()
-    }
-
-    /// How many bytes the frame that has begun wants, as far as that is known.
-    pub fn missing(&self) -> usize {
-        self.splitter.missing()
-    }
-}
-
-impl<S: Sink> PatchState<S> {
-    fn whole_frame(&mut self, data: &[u8], index: u64, sink: &mut S) -> Result<()> {
-        sink.frame_start();
-        let outcome = self.frame(data, sink).and_then(|()| sink.frame_end(&[]));
-        outcome.map_err(|fault| {
-            sink.frame_failed();
-            fault.at_frame(index)
+        FrameReader::of(PatchRows {
+            reading,
+            options: None,
+            statement_type: StatementType::Quads,
+            stream_type: StreamType::Flat,
+            terms: None,
+            transactions: TransactionOrder::default(),
         })
     }
 
-    fn frame(&mut self, data: &[u8], sink: &mut S) -> Result<()> {
-        let mut row = 0u64;
+    pub fn options(&self) -> Option<&PatchOptions> {
+        self.rows.options.as_ref()
+    }
+}
+
+impl<S: Sink> Rows for PatchRows<S> {
+    type Sink = S;
+    const KINDS: u32 = 0b1111_1001_1111_1110;
+
+    fn reading(&self) -> &Reading {
+        &self.reading
+    }
+
+    fn has_options(&self) -> bool {
+        self.options.is_some()
+    }
+
+    fn start_frame(&mut self) {
         if let Some(terms) = &mut self.terms {
             terms.frame_start();
         }
-        let mut fields = Fields::new(data);
-        while !fields.is_done() {
-            let outcome = if let Some((kind, message)) = fields.short_row(ROW_TAG, ROW_KINDS) {
-                self.reading.check_rows(row)?;
-                self.row(kind, message, row == 0, sink)
-            } else {
-                match fields.tag()? {
-                    (1, LENGTH) => {
-                        let data = fields.bytes()?;
-                        self.reading.check_rows(row)?;
-                        self.long_row(data, row == 0, sink)
-                    }
-                    (_, wire_type) => {
-                        fields.skip(wire_type)?;
-                        continue;
-                    }
-                }
-            };
-            outcome.map_err(|fault| fault.at_row(row))?;
-            row += 1;
-        }
-        if self.stream_type == StreamType::Frame && self.options.is_some() {
-            if self.transactions.is_open && self.reading.strict {
-                return Err(transaction_error(
-                    "a transaction is still open at the end of its frame",
-                ));
-            }
-            sink.punctuation()?;
-        }
-        Ok(())
-    }
-
-    #[inline(never)]
-    fn long_row(&mut self, data: &[u8], is_first: bool, sink: &mut S) -> Result<()> {
-        let (kind, content) = split_row(data, ROW_KINDS)?;
-        if kind == 0 {
-            return Err(empty_row());
-        }
-        self.row(kind, Message::whole(content), is_first, sink)
     }
 
     #[inline(always)]
@@ -217,6 +117,20 @@ impl<S: Sink> PatchState<S> {
         }
     }
 
+    fn end_frame(&mut self, sink: &mut S) -> Result<()> {
+        if self.stream_type == StreamType::Frame && self.options.is_some() {
+            if self.transactions.is_open && self.reading.strict {
+                return Err(transaction_error(
+                    "a transaction is still open at the end of its frame",
+                ));
+            }
+            sink.punctuation()?;
+        }
+        sink.frame_end(&[])
+    }
+}
+
+impl<S: Sink> PatchRows<S> {
     fn options_row(&mut self, content: &[u8], is_first: bool, sink: &mut S) -> Result<()> {
         let mut options = PatchOptions::parse(content)?;
         let restarts = self.reading.concatenated && is_first;

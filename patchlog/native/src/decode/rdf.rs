@@ -1,94 +1,24 @@
-//! Jelly-RDF: frames to registers. The rules and their order are those of docs/protocol.md.
+//! Jelly-RDF: rows to registers. The rules and their order are those of docs/protocol.md.
 
-use crate::decode::frames::{FrameSplitter, Split};
 use crate::decode::messages::RawTerm;
+use crate::decode::reader::{FrameReader, Reading, Rows, before_options, changed_options};
 use crate::decode::terms::{GraphField, TermReader};
-use crate::fault::{Result, invalid_term, limit_exceeded, unexpected_row, unsupported};
-use crate::options::{Limits, Physical, RdfOptions};
+use crate::fault::{Result, invalid_term, unexpected_row};
+use crate::options::{Physical, RdfOptions};
 use crate::sink::{Action, Place, Sink, Stream};
 use crate::wire::{Fields, LENGTH, Message};
 
-/// How a stream is read, whatever its kind.
-#[derive(Clone, Copy)]
-pub struct Reading {
-    pub limits: Limits,
-    pub strict: bool,
-    pub concatenated: bool,
-    pub delimited: Option<bool>,
-}
+pub type RdfReader<S> = FrameReader<RdfRows<S>>;
 
-impl Reading {
-    /// Whether a frame may have a row of this number, which are counted from 0.
-    #[inline(always)]
-    pub fn check_rows(&self, row: u64) -> Result<()> {
-        if row < self.limits.max_rows_per_frame {
-            Ok(())
-        } else {
-            Err(too_many_rows(self.limits.max_rows_per_frame).at_row(row))
-        }
-    }
-}
-
-pub struct RdfReader<S: Sink> {
-    splitter: FrameSplitter,
-    state: RdfState<S>,
-}
-
-struct RdfState<S: Sink> {
+pub struct RdfRows<S: Sink> {
     reading: Reading,
     options: Option<RdfOptions>,
     physical: Physical,
     terms: Option<TermReader<S>>,
     in_graph: bool,
+    /// Of the frame that is read.
+    metadata: Vec<(String, Vec<u8>)>,
 }
-
-/// The kind of a row (its field number, 0 where none of the known fields is set) and its content.
-#[inline(never)]
-pub fn split_row(data: &[u8], known: u32) -> Result<(u32, &[u8])> {
-    let mut row = (0, &data[..0]);
-    let mut fields = Fields::new(data);
-    while !fields.is_done() {
-        let (field, wire_type) = fields.tag()?;
-        if wire_type == LENGTH && field < 32 && known & (1 << field) != 0 {
-            row = (field, fields.bytes()?);
-        } else {
-            fields.skip(wire_type)?;
-        }
-    }
-    Ok(row)
-}
-
-#[cold]
-fn too_many_rows(limit: u64) -> Box<crate::fault::Fault> {
-    limit_exceeded(format!(
-        "the frame has more than {limit} rows (Limits.max_rows_per_frame)"
-    ))
-}
-
-#[cold]
-pub fn empty_row() -> Box<crate::fault::Fault> {
-    unexpected_row("the row is empty, or of a kind that is not known")
-}
-
-#[cold]
-pub fn before_options() -> Box<crate::fault::Fault> {
-    unexpected_row("a row stands before the options row, which must be the first of the stream")
-}
-
-#[cold]
-pub fn no_options() -> Box<crate::fault::Fault> {
-    unexpected_row("the stream has no options row")
-}
-
-#[cold]
-pub fn changed_options() -> Box<crate::fault::Fault> {
-    unsupported("a second options row differs from the first; they must be identical")
-}
-
-/// The tag of a row in its frame.
-pub const ROW_TAG: u8 = 1 << 3 | LENGTH;
-
-const ROW_KINDS: u32 = 0b1110_0111_1110;
 
 fn split_metadata(data: &[u8], strict: bool) -> Result<(String, Vec<u8>)> {
     let mut key: &[u8] = b"";
@@ -106,129 +36,38 @@ fn split_metadata(data: &[u8], strict: bool) -> Result<(String, Vec<u8>)> {
 
 impl<S: Sink> RdfReader<S> {
     pub fn new(reading: Reading) -> Self {
-        RdfReader {
-            splitter: FrameSplitter::new(reading.limits.max_frame_bytes, reading.strict, reading.delimited),
-            state: RdfState {
-                reading,
-                options: None,
-                physical: Physical::Triples,
-                terms: None,
-                in_graph: false,
-            },
-        }
+        FrameReader::of(RdfRows {
+            reading,
+            options: None,
+            physical: Physical::Triples,
+            terms: None,
+            in_graph: false,
+            metadata: Vec::new(),
+        })
     }
 
     pub fn options(&self) -> Option<&RdfOptions> {
-        self.state.options.as_ref()
-    }
-
-    pub fn delimited(&self) -> Option<bool> {
-        self.splitter.delimited()
-    }
-
-    pub fn feed(&mut self, data: &[u8]) {
-        self.splitter.feed(data);
-    }
-
-    pub fn end(&mut self) {
-        self.splitter.end();
-    }
-
-    /// The index of the frame that `next_frame` reads next.
-    pub fn next_index(&self) -> u64 {
-        self.splitter.next_frame
-    }
-
-    /// Read one frame of what was fed into the sink and return its index; None when more bytes are needed, or none will come.
-    pub fn next_frame(&mut self, sink: &mut S) -> Result<Option<u64>> {
-        match self.splitter.split()? {
-            Split::Frame { start, end } => {
-                let index = self.splitter.next_frame - 1;
-                self.state
-                    .whole_frame(self.splitter.bytes(start, end), index, sink)?;
-                Ok(Some(index))
-            }
-            Split::Done if self.state.options.is_none() && self.state.reading.strict => Err(no_options()),
-            Split::Done | Split::NeedMore => Ok(None),
-        }
-    }
-
-    /// Read the first frame of bytes that are not fed, while `is_empty`; how many bytes it took, or None where it is not whole.
-    pub fn frame_in(&mut self, data: &[u8], sink: &mut S) -> Result<Option<usize>> {
-        let Split::Frame { start, end } = self.splitter.split_in(data)? else {
-            return Ok(None);
-        };
-        let index = self.splitter.next_frame - 1;
-        self.state.whole_frame(&data[start..end], index, sink)?;
-        Ok(Some(end))
-    }
-
-    /// Whether nothing that was fed waits to be read.
-    pub fn is_empty(&self) -> bool {
-        self.splitter.is_empty()
-    }
-
-    /// How many bytes the frame that has begun wants, as far as that is known.
-    pub fn missing(&self) -> usize {
-        self.splitter.missing()
+        self.rows.options.as_ref()
     }
 }
 
-impl<S: Sink> RdfState<S> {
-    fn whole_frame(&mut self, data: &[u8], index: u64, sink: &mut S) -> Result<()> {
-        sink.frame_start();
-        match self.frame(data, sink) {
-            Ok(metadata) => sink.frame_end(&metadata).map_err(|fault| fault.at_frame(index)),
-            Err(fault) => {
-                sink.frame_failed();
-                Err(fault.at_frame(index))
-            }
-        }
+impl<S: Sink> Rows for RdfRows<S> {
+    type Sink = S;
+    const KINDS: u32 = 0b1110_0111_1110;
+
+    fn reading(&self) -> &Reading {
+        &self.reading
     }
 
-    fn frame(&mut self, data: &[u8], sink: &mut S) -> Result<Vec<(String, Vec<u8>)>> {
-        let mut metadata: Vec<(String, Vec<u8>)> = Vec::new();
-        let mut row = 0u64;
+    fn has_options(&self) -> bool {
+        self.options.is_some()
+    }
+
+    fn start_frame(&mut self) {
+        self.metadata.clear();
         if let Some(terms) = &mut self.terms {
             terms.frame_start();
         }
-        let mut fields = Fields::new(data);
-        while !fields.is_done() {
-            let outcome = if let Some((kind, message)) = fields.short_row(ROW_TAG, ROW_KINDS) {
-                self.reading.check_rows(row)?;
-                self.row(kind, message, row == 0, sink)
-            } else {
-                match fields.tag()? {
-                    (1, LENGTH) => {
-                        let data = fields.bytes()?;
-                        self.reading.check_rows(row)?;
-                        self.long_row(data, row == 0, sink)
-                    }
-                    (15, LENGTH) => {
-                        let (key, value) = split_metadata(fields.bytes()?, self.reading.strict)?;
-                        metadata.retain(|(known, _)| *known != key);
-                        metadata.push((key, value));
-                        continue;
-                    }
-                    (_, wire_type) => {
-                        fields.skip(wire_type)?;
-                        continue;
-                    }
-                }
-            };
-            outcome.map_err(|fault| fault.at_row(row))?;
-            row += 1;
-        }
-        Ok(metadata)
-    }
-
-    #[inline(never)]
-    fn long_row(&mut self, data: &[u8], is_first: bool, sink: &mut S) -> Result<()> {
-        let (kind, content) = split_row(data, ROW_KINDS)?;
-        if kind == 0 {
-            return Err(empty_row());
-        }
-        self.row(kind, Message::whole(content), is_first, sink)
     }
 
     #[inline(always)]
@@ -252,6 +91,19 @@ impl<S: Sink> RdfState<S> {
         }
     }
 
+    fn metadata(&mut self, entry: &[u8]) -> Result<()> {
+        let (key, value) = split_metadata(entry, self.reading.strict)?;
+        self.metadata.retain(|(known, _)| *known != key);
+        self.metadata.push((key, value));
+        Ok(())
+    }
+
+    fn end_frame(&mut self, sink: &mut S) -> Result<()> {
+        sink.frame_end(&self.metadata)
+    }
+}
+
+impl<S: Sink> RdfRows<S> {
     fn options_row(&mut self, content: &[u8], is_first: bool, sink: &mut S) -> Result<()> {
         let mut options = RdfOptions::parse(content, self.reading.strict)?;
         let restarts = self.reading.concatenated && is_first;

@@ -11,7 +11,7 @@ use crate::arrow::batch::{Batch, schema_of};
 use crate::arrow::reader::read_batch;
 use crate::arrow::sink::ArrowSink;
 use crate::decode::nquads::Datatypes;
-use crate::decode::rdf::Reading;
+use crate::decode::reader::Reading;
 use crate::encode::patch::PatchWriter;
 use crate::encode::rdf::RdfWriter;
 use crate::encode::text::{TextFormat, TextSink};

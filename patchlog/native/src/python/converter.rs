@@ -5,8 +5,9 @@ use pyo3::types::PyBytes;
 
 use crate::decode::nquads::NQuadsReader;
 use crate::decode::patch::PatchReader;
-use crate::decode::rdf::{RdfReader, Reading};
+use crate::decode::rdf::RdfReader;
 use crate::decode::rdf_patch::RdfPatchReader;
+use crate::decode::reader::{FrameReader, Reading, Rows};
 use crate::encode::dataset::DatasetWriter;
 use crate::encode::patch::PatchWriter;
 use crate::encode::rdf::RdfWriter;
@@ -40,51 +41,42 @@ impl FrameRange {
 /// Input is taken in pieces of this size: what is copied and checked is then still in the processor's cache when it is read.
 const PIECE_BYTES: usize = 1 << 16;
 
-macro_rules! source_of_frames {
-    ($reader:ident) => {
-        impl<S: Sink> Source<S> for $reader<S> {
-            fn feed(&mut self, data: &[u8], sink: &mut S, frames: &FrameRange) -> Result<()> {
-                let mut rest = data;
-                // The frame that has begun is completed, and no more of what follows it is copied.
-                while !rest.is_empty() && !self.is_empty() {
-                    let (piece, behind) = rest.split_at(self.missing().min(rest.len()));
-                    $reader::feed(self, piece);
-                    rest = behind;
-                    self.take_frames(sink, frames)?;
-                }
-                // Those that are here whole are read where they lie.
-                while !rest.is_empty() {
-                    sink.mute(!frames.contains(self.next_index()));
-                    match self.frame_in(rest, sink)? {
-                        Some(size) => rest = &rest[size..],
-                        None => break,
-                    }
-                }
-                $reader::feed(self, rest);
-                Ok(())
-            }
-
-            fn finish(&mut self, sink: &mut S, frames: &FrameRange) -> Result<()> {
-                self.end();
-                self.take_frames(sink, frames)
+impl<R: Rows> Source<R::Sink> for FrameReader<R> {
+    fn feed(&mut self, data: &[u8], sink: &mut R::Sink, frames: &FrameRange) -> Result<()> {
+        let mut rest = data;
+        // The frame that has begun is completed, and no more of what follows it is copied.
+        while !rest.is_empty() && !self.is_empty() {
+            let (piece, behind) = rest.split_at(self.missing().min(rest.len()));
+            FrameReader::feed(self, piece);
+            rest = behind;
+            take_frames(self, sink, frames)?;
+        }
+        // Those that are here whole are read where they lie.
+        while !rest.is_empty() {
+            sink.mute(!frames.contains(self.next_index()));
+            match self.frame_in(rest, sink)? {
+                Some(size) => rest = &rest[size..],
+                None => break,
             }
         }
+        FrameReader::feed(self, rest);
+        Ok(())
+    }
 
-        impl<S: Sink> $reader<S> {
-            fn take_frames(&mut self, sink: &mut S, frames: &FrameRange) -> Result<()> {
-                loop {
-                    sink.mute(!frames.contains(self.next_index()));
-                    if self.next_frame(sink)?.is_none() {
-                        return Ok(());
-                    }
-                }
-            }
-        }
-    };
+    fn finish(&mut self, sink: &mut R::Sink, frames: &FrameRange) -> Result<()> {
+        self.end();
+        take_frames(self, sink, frames)
+    }
 }
 
-source_of_frames!(RdfReader);
-source_of_frames!(PatchReader);
+fn take_frames<R: Rows>(reader: &mut FrameReader<R>, sink: &mut R::Sink, frames: &FrameRange) -> Result<()> {
+    loop {
+        sink.mute(!frames.contains(reader.next_index()));
+        if reader.next_frame(sink)?.is_none() {
+            return Ok(());
+        }
+    }
+}
 
 macro_rules! source_of_lines {
     ($reader:ident) => {

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyList};
 
-use crate::decode::rdf::Reading;
+use crate::decode::reader::Reading;
 use crate::encode::body::{BodySink, Piece};
 use crate::fault::{Result, usage_error};
 use crate::options::PatchOptions;

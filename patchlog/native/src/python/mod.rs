@@ -18,7 +18,7 @@ use pyo3::exceptions::{PyOverflowError, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyMemoryView, PyType};
 
-use crate::decode::rdf::Reading;
+use crate::decode::reader::Reading;
 use crate::fault::{Fault, Kind, Result, usage_error};
 use crate::options::{Limits, PatchOptions, RdfOptions, TermOptions};
 

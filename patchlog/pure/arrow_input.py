@@ -14,13 +14,21 @@ def batches_of(pyarrow: Any, data: Any) -> Iterator[Any]:
     """A batch, or the batches of a stream."""
     try:
         if hasattr(data, "__arrow_c_array__"):
-            yield pyarrow.record_batch(data)
+            yield _batch_of(pyarrow, pyarrow.array(data))
         elif hasattr(data, "__arrow_c_stream__"):
             yield from pyarrow.RecordBatchReader.from_stream(data)
         else:
             raise UsageError(f"a {type(data).__name__} does not offer the Arrow PyCapsule interface")
     except (pyarrow.ArrowException, ValueError, TypeError) as error:
         raise UsageError(f"this Arrow data is not made of record batches: {error}") from error
+
+
+def _batch_of(pyarrow: Any, rows: Any) -> Any:
+    """The batch that a struct array is, which may be a part of a longer one."""
+    batch = pyarrow.RecordBatch.from_struct_array(rows)
+    if rows.null_count:
+        raise ValueError(f"row {rows.is_null().index(True)} is null as a whole")
+    return batch
 
 
 def check_columns(batch: Any, names: Iterable[str]) -> None:

@@ -305,6 +305,35 @@ def test_null_in_a_dictionary_is_a_null(codec):
     assert encode(codec, "nquads", batch) == b"<s> <p> <o> <g> .\n<s> <p> <o> .\n"
 
 
+@pytest.mark.parametrize("has_dictionary", [False, True])
+def test_part_of_a_struct_array_is_a_batch(codec, has_dictionary):
+    columns = [pa.array([f"<{name}{row}>" for row in range(5)]) for name in "spo"]
+    if has_dictionary:
+        columns = [column.dictionary_encode() for column in columns]
+    whole = pa.StructArray.from_arrays([column.slice(1) for column in columns], ["subject", "predicate", "object"])
+
+    assert encode(codec, "ntriples", whole.slice(1, 2)) == b"<s2> <p2> <o2> .\n<s3> <p3> <o3> .\n"
+    assert encode(codec, "ntriples", whole.slice(4)) == b""
+
+
+def test_errors_count_the_rows_of_a_part(codec):
+    columns = [pa.array(["<s>", "<s>", None]), pa.array(["<p>"] * 3), pa.array(["<o>"] * 3)]
+    whole = pa.StructArray.from_arrays(columns, ["subject", "predicate", "object"])
+
+    with pytest.raises(InvalidTerm, match="row 1"):
+        encode(codec, "ntriples", whole.slice(1))
+
+
+def test_row_that_is_null_as_a_whole_is_refused(codec):
+    columns = [pa.array(["<a>", "<b>", "<c>"])] * 3
+    names = ["subject", "predicate", "object"]
+    whole = pa.StructArray.from_arrays(columns, names, mask=pa.array([True, False, True]))
+
+    with pytest.raises(UsageError, match="row 1 is null as a whole"):
+        encode(codec, "ntriples", whole.slice(1))
+    assert encode(codec, "ntriples", whole.slice(1, 1)) == b"<b> <b> <b> .\n"
+
+
 def test_streams_of_batches_are_encoded(codec):
     table = pa.Table.from_batches([batch_of([("<s>", "<p>", "<o>", None)]), batch_of([("<s>", "<p>", "<q>", "")])])
 

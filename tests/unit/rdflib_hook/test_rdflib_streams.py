@@ -4,6 +4,7 @@ import pytest
 from rdflib import BNode, Literal, URIRef
 from rdflib.graph import DATASET_DEFAULT_GRAPH_ID
 from rdflib.namespace import XSD
+from rdflib.term import _toPythonMapping
 
 from patchlog.codec.options import Limits, LogicalType, PhysicalType, RdfOptions
 from patchlog.engine import RdfDecoder, RdfEncoder
@@ -68,6 +69,25 @@ def test_any_chunking_gives_the_same_statements(decoder_class, encoder_class):
     statements = [s for byte in data for s in decoder.feed(bytes([byte]))] + decoder.finish()
 
     assert statements == QUAD_TERMS * 10
+
+
+def test_interrupted_value_is_made_once(decoder_class, encoder_class, monkeypatch):
+    calls = []
+
+    def interrupted(lexical):
+        calls.append(lexical)
+        raise KeyboardInterrupt
+
+    datatype = URIRef(f"urn:interrupted:{decoder_class.__module__}")
+    quad = (URIRef(EX + "a"), URIRef(EX + "p"), Literal("x", datatype=datatype), URIRef(EX + "g"))
+    data = encoded(encoder_class, QUADS, [quad])
+    monkeypatch.setitem(_toPythonMapping, datatype, interrupted)
+    decoder = decoder_class("jelly")
+
+    with pytest.raises(KeyboardInterrupt):
+        decoder.feed(data)
+
+    assert calls == ["x"]
 
 
 def test_bytes_are_those_of_the_codec(encoder_class):

@@ -1,7 +1,7 @@
 //! Which rows of a batch hold quads of which only the hashes are known.
 
 use crate::arrow::abi::{ArrowArray, ArrowSchema};
-use crate::arrow::strings::StringColumn;
+use crate::arrow::strings::ForeignBatch;
 use crate::fault::{Result, usage_error};
 use crate::xxh64::xxh64;
 
@@ -51,16 +51,16 @@ impl KnownQuads {
         first: usize,
         found: &mut Vec<u32>,
     ) -> Result<usize> {
-        let offset = array.offset as usize;
-        let rows = array.length as usize;
-        let mut hashes = vec![SEED; rows];
+        // SAFETY: promised by the caller.
+        let batch = unsafe { ForeignBatch::of(schema, array) }?;
+        let mut hashes = vec![SEED; batch.rows()];
         for name in COLUMNS {
-            // SAFETY: promised by the caller.
-            let column = unsafe { StringColumn::named(schema, array, name) }?
+            let column = batch
+                .column(name)?
                 .ok_or_else(|| usage_error(format!("an Arrow batch of quads needs the column {name}")))?;
             for (row, hash) in hashes.iter_mut().enumerate() {
                 // As in Spark, nothing is made of what is null.
-                if let Some(bytes) = column.bytes_at(offset + row)? {
+                if let Some(bytes) = column.bytes_at(row)? {
                     *hash = xxh64(bytes, *hash);
                 }
             }
@@ -71,6 +71,6 @@ impl KnownQuads {
                 .filter(|&(_, &hash)| self.has(hash))
                 .map(|(row, _)| (first + row) as u32),
         );
-        Ok(rows)
+        Ok(batch.rows())
     }
 }

@@ -1,7 +1,7 @@
 //! Record batches of others to a sink: the Arrow C data interface, consumed.
 
 use crate::arrow::abi::{ArrowArray, ArrowSchema};
-use crate::arrow::strings::StringColumn;
+use crate::arrow::strings::{ForeignBatch, StringColumn};
 use crate::decode::nquads::Datatypes;
 use crate::fault::{Result, invalid_term, usage_error};
 use crate::scan::literal_needs_escape;
@@ -221,20 +221,21 @@ pub unsafe fn read_batch<S: Sink>(
     sink: &mut S,
 ) -> Result<()> {
     // SAFETY: promised by the caller.
-    let column = |wanted: &str| unsafe { StringColumn::named(schema, array, wanted) };
-    let mut operations = column("operation")?.map(OperationColumn::new);
-    let names = column("name")?;
-    let (offset, rows) = (array.offset as usize, array.length as usize);
+    let batch = unsafe { ForeignBatch::of(schema, array) }?;
+    let mut operations = batch.column("operation")?.map(OperationColumn::new);
+    let names = batch.column("name")?;
     let mut terms: [Option<TermColumn<'_, S>>; 4] = [None, None, None, None];
     for (slot, wanted) in terms.iter_mut().zip(TERM_NAMES) {
-        *slot = column(wanted)?.map(|strings| TermColumn::new(strings, rows));
+        *slot = batch
+            .column(wanted)?
+            .map(|strings| TermColumn::new(strings, batch.rows()));
     }
     let [Some(subject), Some(predicate), Some(object), graph] = &mut terms else {
         return Err(usage_error(
             "an Arrow batch needs the columns subject, predicate and object",
         ));
     };
-    for row in offset..offset + rows {
+    for row in 0..batch.rows() {
         let operation = match &mut operations {
             None => Operation::Statement(Action::Add),
             Some(operations) => operations.at(row)?,

@@ -124,9 +124,9 @@ struct Values<'a> {
 }
 
 impl<'a> Values<'a> {
-    fn new(array: &'a ArrowArray, layout: Layout) -> Self {
+    fn new(rows: Rows<'a>, layout: Layout) -> Self {
         Values {
-            rows: Rows::of(array),
+            rows,
             layout,
             is_utf8: false,
         }
@@ -216,46 +216,68 @@ fn plain_indexes<'a>(index_type: IndexType, rows: &Rows<'a>) -> &'a [i32] {
     }
 }
 
-impl<'a> StringColumn<'a> {
-    /// The column of a name of a record batch, which is a struct array; None where there is none.
-    ///
+/// A record batch as it lies in foreign memory: a struct array.
+pub struct ForeignBatch<'a> {
+    schema: &'a ArrowSchema,
+    array: &'a ArrowArray,
+}
+
+impl<'a> ForeignBatch<'a> {
     /// # Safety
     /// Schema and array belong together, follow the C data interface and are not released.
-    pub unsafe fn named(
-        schema: &'a ArrowSchema,
-        array: &'a ArrowArray,
-        wanted: &str,
-    ) -> Result<Option<Self>> {
+    pub unsafe fn of(schema: &'a ArrowSchema, array: &'a ArrowArray) -> Result<Self> {
         // SAFETY: as in `layout_of`. Other arrays with children, lists and unions, have other rows than these.
         if schema.format.is_null() || unsafe { CStr::from_ptr(schema.format) }.to_bytes() != b"+s" {
             return Err(usage_error("this Arrow data is not made of record batches"));
         }
-        for i in 0..schema.n_children as usize {
+        let rows = Rows::of(array);
+        // A struct may say of a row that it is null, whatever its columns hold there.
+        if let Some(null) = (0..rows.length).find(|&row| rows.is_null(row)) {
+            return Err(usage_error(format!(
+                "this Arrow data is not made of record batches: row {null} is null as a whole"
+            )));
+        }
+        Ok(ForeignBatch { schema, array })
+    }
+
+    pub fn rows(&self) -> usize {
+        self.array.length as usize
+    }
+
+    /// The column of this name, with the rows of the batch; None where there is none.
+    pub fn column(&self, wanted: &str) -> Result<Option<StringColumn<'a>>> {
+        for i in 0..self.schema.n_children as usize {
             // SAFETY: a struct schema has as many children as it says, and so has its array.
-            let (child, values) = unsafe { (&**schema.children.add(i), &**array.children.add(i)) };
+            let (schema, array) = unsafe { (&**self.schema.children.add(i), &**self.array.children.add(i)) };
             // SAFETY: the name of a child is null or a string that ends in zero.
-            let name = if child.name.is_null() {
+            let name = if schema.name.is_null() {
                 c""
             } else {
-                unsafe { CStr::from_ptr(child.name) }
+                unsafe { CStr::from_ptr(schema.name) }
             };
             if name.to_bytes() == wanted.as_bytes() {
-                if values.length < array.offset + array.length {
+                let mut rows = Rows::of(array);
+                let begin = self.array.offset as usize;
+                if rows.length < begin + self.rows() {
                     return Err(usage_error(format!(
                         "the Arrow column {wanted:?} has fewer rows than its batch"
                     )));
                 }
-                return StringColumn::new(child, values, wanted).map(Some);
+                rows.offset += begin;
+                rows.length = self.rows();
+                return StringColumn::new(schema, array, rows, wanted).map(Some);
             }
         }
         Ok(None)
     }
+}
 
-    fn new(schema: &'a ArrowSchema, array: &'a ArrowArray, name: &str) -> Result<Self> {
+impl<'a> StringColumn<'a> {
+    fn new(schema: &'a ArrowSchema, array: &'a ArrowArray, rows: Rows<'a>, name: &str) -> Result<Self> {
         let no_strings = || usage_error(format!("the Arrow column {name:?} does not hold strings"));
         if schema.dictionary.is_null() {
             return Ok(StringColumn {
-                values: Values::new(array, layout_of(schema).ok_or_else(no_strings)?),
+                values: Values::new(rows, layout_of(schema).ok_or_else(no_strings)?),
                 indexes: None,
                 plain_indexes: &[],
             });
@@ -263,9 +285,8 @@ impl<'a> StringColumn<'a> {
         let index_type = index_type_of(schema).ok_or_else(no_strings)?;
         // SAFETY: a schema with a dictionary has one that is not released, and so has its array.
         let (values_schema, values) = unsafe { (&*schema.dictionary, &*array.dictionary) };
-        let rows = Rows::of(array);
         Ok(StringColumn {
-            values: Values::new(values, layout_of(values_schema).ok_or_else(no_strings)?),
+            values: Values::new(Rows::of(values), layout_of(values_schema).ok_or_else(no_strings)?),
             plain_indexes: plain_indexes(index_type, &rows),
             indexes: Some((index_type, rows)),
         })

@@ -1,5 +1,8 @@
 //! Looking through text sixteen bytes at a time. Most texts are too short for a search that has to be set up.
 
+// Where there are no blocks of sixteen bytes, nothing is changed before each byte is looked at.
+#![cfg_attr(not(target_arch = "x86_64"), allow(unused_mut))]
+
 /// Where the `>` of an IRI stands, and whether a byte before it needs a closer look: a control, a blank, `<`, `"` or `\`.
 #[inline(always)]
 pub fn end_of_iri(text: &[u8]) -> Option<(usize, bool)> {

@@ -149,3 +149,34 @@ def test_a_frame_that_comes_in_small_chunks_costs_no_more(codec, rdf, cheap):
         ]
 
     assert len(frames) == 1
+
+
+@pytest.mark.parametrize("dictionary", [True, False])
+def test_graphs_that_no_statement_follows_do_not_pile_up(codec, rdf, dictionary):
+    """Each is a mebibyte long; what Arrow can hold in a column has 2 GiB."""
+    pa = pytest.importorskip("pyarrow")
+    a = rdf.iri(2, 1)
+    in_a_short_graph = [
+        rdf.graph_start(g_iri=rdf.iri(2, 301)),
+        rdf.triple(s_iri=a, p_iri=a, o_iri=a),
+        rdf.graph_end(),
+    ]
+    stream = rdf.stream(
+        [
+            rdf.options(rdf.GRAPHS, names=400),
+            rdf.prefix("p" * MIB),
+            rdf.prefix("http://example.org/"),
+            *(rdf.name(str(number)) for number in range(301)),
+            *in_a_short_graph,
+            *(row for name in range(1, 301) for row in (rdf.graph_start(g_iri=rdf.iri(1, name)), rdf.graph_end())),
+            *in_a_short_graph,
+        ]
+    )
+    decoder = codec.ArrowDecoder("jelly", dictionary=dictionary)
+
+    batches = [pa.record_batch(batch) for batch in [*decoder.feed(stream), *decoder.finish()]]
+
+    assert [row["graph"] for batch in batches for row in batch.to_pylist()] == ["<http://example.org/300>"] * 2
+    for batch in batches:
+        batch.validate(full=True)
+        assert batch.get_total_buffer_size() < 258 * MIB

@@ -19,7 +19,7 @@ use crate::text::{
 pub const STATEMENT_COLUMNS: [&str; 4] = ["subject", "predicate", "object", "graph"];
 pub const PATCH_COLUMNS: [&str; 6] = ["operation", "name", "subject", "predicate", "object", "graph"];
 
-/// A batch is closed with the row in which its strings reach this size, so that offsets of 32 bits suffice.
+/// A batch is closed with the row or graph in which its strings reach this size, so that offsets of 32 bits suffice.
 const MAX_BATCH_BYTES: usize = 256 << 20;
 
 const NULL: i32 = -1;
@@ -194,15 +194,16 @@ impl ArrowSink {
     #[inline(never)]
     fn end_block(&mut self) -> Result<()> {
         self.push_block();
-        let bytes = || self.terms.iter().map(ColumnBuilder::bytes);
-        if bytes().any(|bytes| bytes > i32::MAX as usize) {
-            return Err(too_long());
-        }
-        if self.rows >= self.batch_rows || bytes().sum::<usize>() > MAX_BATCH_BYTES {
-            self.finish_batch();
+        if self.rows >= self.batch_rows || self.column_bytes().sum::<usize>() > MAX_BATCH_BYTES {
+            self.finish_batch()?;
         }
         self.begin_block();
         Ok(())
+    }
+
+    /// The bytes of the strings of each column that may have long ones.
+    fn column_bytes(&self) -> impl Iterator<Item = usize> {
+        self.terms.iter().chain([&self.name]).map(ColumnBuilder::bytes)
     }
 
     fn begin_block(&mut self) {
@@ -235,15 +236,20 @@ impl ArrowSink {
         }
     }
 
-    pub fn close_batch(&mut self) {
+    pub fn close_batch(&mut self) -> Result<()> {
         if self.rows > 0 {
             self.push_block();
-            self.finish_batch();
+            self.finish_batch()?;
             self.begin_block();
         }
+        Ok(())
     }
 
-    fn finish_batch(&mut self) {
+    /// Make a batch of the rows, if there are any, and begin another one with what repeats.
+    fn finish_batch(&mut self) -> Result<()> {
+        if self.column_bytes().any(|bytes| bytes > i32::MAX as usize) {
+            return Err(too_long());
+        }
         let mut columns = Vec::with_capacity(6);
         self.action_indexes = [NULL; 2];
         self.default_graph_index = NULL;
@@ -265,12 +271,15 @@ impl ArrowSink {
             }
         }
         self.renew_stamps();
-        self.batches.push(Arc::new(Batch {
-            rows: self.rows,
+        let batch = Batch {
+            rows: std::mem::take(&mut self.rows),
             columns,
             pool: Arc::clone(&self.pool),
-        }));
-        self.rows = 0;
+        };
+        if batch.rows > 0 {
+            self.batches.push(Arc::new(batch));
+        }
+        Ok(())
     }
 
     /// The hash of a term in a place, where it is needed: terms with the same text have the same. It is worked out before the
@@ -409,6 +418,9 @@ impl ArrowSink {
         self.push_operation(operation);
         if let Some(name) = name {
             self.name.push_word(self.rows, name);
+            if name.len() > LONG_TERM {
+                self.expect_long_terms();
+            }
         }
         if self.is_dictionary {
             let (value, hash) = (&self.registers[Place::Value as usize].text, self.value_hash);
@@ -596,6 +608,14 @@ impl Sink for ArrowSink {
 
     fn punctuation(&mut self) -> Result<()> {
         self.push_other(b"Z", None, false, false)
+    }
+
+    /// Graphs are in their table before there is a row that has them, and of some there never is one.
+    fn graph_start(&mut self) -> Result<()> {
+        if self.terms[Place::Graph as usize].bytes() > MAX_BATCH_BYTES {
+            return self.end_block();
+        }
+        Ok(())
     }
 
     fn frame_start(&mut self) {

@@ -141,7 +141,7 @@ impl ArrowDecoder {
     fn finish(&self, py: Python<'_>) -> PyResult<Vec<RecordBatch>> {
         self.state.with(py, |state| {
             py.detach(|| state.source.finish(&mut state.sink, &ALL_FRAMES))?;
-            state.sink.close_batch();
+            state.sink.close_batch()?;
             Ok(self.batches(state))
         })
     }

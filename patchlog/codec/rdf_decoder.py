@@ -94,6 +94,7 @@ class RdfDecoder(StreamDecoder[RdfOptions, RdfFrame]):
         self._open_graph = self._terms.graph(data, start, end, GRAPH_START_GRAPH)
         if self._open_graph is None:
             raise InvalidTerm("a graph start row has no graph; it cannot repeat one")
+        self._terms.count(self._open_graph[1])
 
     def _read_triple_of_graph(self, data: bytes, start: int, end: int) -> None:
         if self._open_graph is None:

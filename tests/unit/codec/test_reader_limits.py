@@ -59,6 +59,16 @@ def test_a_long_prefix_in_many_rows_is_refused_at_the_limit(codec, rdf, refusal,
     assert place == (LimitExceeded, 0, 2 + 2000 + 9)
 
 
+def test_graphs_that_no_statement_follows_are_refused_at_the_limit(codec, rdf, refusal, cheap):
+    graph = [rdf.graph_start(g_iri=rdf.iri(1, 1)), rdf.graph_end()]
+    stream = rdf.stream([rdf.options(rdf.GRAPHS), rdf.prefix("p" * MIB), rdf.name("n"), *graph * 2000])
+
+    with cheap():
+        place = refusal(codec.RdfDecoder(limits=Limits(max_decoded_frame_bytes=10 * MIB)), stream)
+
+    assert place == (LimitExceeded, 0, 3 + 2 * 9)
+
+
 def test_a_long_prefix_is_not_kept_with_every_name(codec, rdf, cheap):
     """Frame after frame within the limit, and still no more memory than one frame takes."""
     first = [rdf.options(names=4000, generalized=1), rdf.prefix("p" * MIB), *(rdf.name(str(i)) for i in range(60))]
@@ -156,6 +166,7 @@ def test_graphs_that_no_statement_follows_do_not_pile_up(codec, rdf, dictionary)
     """Each is a mebibyte long; what Arrow can hold in a column has 2 GiB."""
     pa = pytest.importorskip("pyarrow")
     a = rdf.iri(2, 1)
+    in_long_graphs = [[rdf.graph_start(g_iri=rdf.iri(1, name)), rdf.graph_end()] for name in range(1, 301)]
     in_a_short_graph = [
         rdf.graph_start(g_iri=rdf.iri(2, 301)),
         rdf.triple(s_iri=a, p_iri=a, o_iri=a),
@@ -168,9 +179,9 @@ def test_graphs_that_no_statement_follows_do_not_pile_up(codec, rdf, dictionary)
             rdf.prefix("http://example.org/"),
             *(rdf.name(str(number)) for number in range(301)),
             *in_a_short_graph,
-            *(row for name in range(1, 301) for row in (rdf.graph_start(g_iri=rdf.iri(1, name)), rdf.graph_end())),
-            *in_a_short_graph,
-        ]
+        ],
+        *in_long_graphs,
+        in_a_short_graph,
     )
     decoder = codec.ArrowDecoder("jelly", dictionary=dictionary)
 

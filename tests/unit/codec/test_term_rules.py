@@ -294,13 +294,14 @@ class TestDecodedSize:
 
         assert refusal(self.decoder(codec), stream) == (UnknownLookupEntry, 0, 1)
 
-    def test_the_graph_of_a_triple_counts(self, codec, rdf, refusal):
+    def test_a_graph_counts_where_it_starts_and_with_each_triple(self, codec, rdf, refusal):
         triple = rdf.triple(s_bnode="", p_bnode="", o_bnode="")
-        stream = rdf.stream(
-            [rdf.options(rdf.GRAPHS, generalized=1), rdf.graph_start(g_bnode="g" * 50), triple, triple, triple]
-        )
+        start, options = rdf.graph_start(g_bnode="g" * 50), rdf.options(rdf.GRAPHS, generalized=1)
 
-        assert refusal(self.decoder(codec), stream) == (LimitExceeded, 0, 4)
+        stream = rdf.stream([options, start, triple, triple, triple])
+        assert refusal(self.decoder(codec), stream) == (LimitExceeded, 0, 3)
+        stream = rdf.stream([options, *[start, rdf.graph_end()] * 3])
+        assert refusal(self.decoder(codec), stream) == (LimitExceeded, 0, 5)
 
     def test_a_namespace_counts_its_iri(self, codec, rdf, refusal):
         namespace = rdf.namespace("not counted" * 50, {2: 1})

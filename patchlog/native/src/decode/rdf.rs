@@ -192,6 +192,7 @@ impl<S: Sink> RdfRows<S> {
             ));
         }
         terms.set(sink, Place::Graph, graph)?;
+        terms.count(&[Place::Graph])?;
         self.in_graph = true;
         sink.graph_start()
     }

@@ -5,6 +5,7 @@
 //! written in docs/protocol.md, and a differential fuzz test holds this crate and the pure implementation to it.
 
 mod arrow;
+mod bytes;
 mod decode;
 mod encode;
 mod fault;

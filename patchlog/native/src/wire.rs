@@ -1,7 +1,7 @@
 //! Protobuf's wire format, by hand: varints, tags, fields. Knows no message.
 
+use crate::bytes::{append, append_all};
 use crate::fault::{Result, malformed};
-use crate::text::{append, append_all};
 
 pub const VARINT: u8 = 0;
 pub const FIXED64: u8 = 1;

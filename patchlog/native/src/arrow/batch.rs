@@ -5,7 +5,7 @@ use std::ptr;
 use std::sync::{Arc, Mutex};
 
 use crate::arrow::abi::{ArrowArray, ArrowSchema, NULLABLE, export_array, export_schema};
-use crate::text::append;
+use crate::bytes::append;
 
 /// Strings one after another, as Arrow lays them out.
 pub struct Strings {

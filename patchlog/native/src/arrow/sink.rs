@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::arrow::batch::{Batch, Pool, Strings};
 use crate::arrow::columns::ColumnBuilder;
 use crate::arrow::table::Table;
+use crate::bytes::append;
 use crate::fault::{Fault, Result, limit_exceeded};
 use crate::hash::hash_bytes;
 use crate::sink::{
@@ -13,7 +14,7 @@ use crate::sink::{
 };
 use crate::term_hash::{IriFacts, hash_of_literal, hash_of_parts, hash_of_whole_iri, hash_of_word, short};
 use crate::text::{
-    Style, append, datatype_suffix, push_blank_node, push_iri, push_known_iri, push_literal, push_quoted,
+    Style, datatype_suffix, push_blank_node, push_iri, push_known_iri, push_literal, push_quoted,
 };
 
 pub const STATEMENT_COLUMNS: [&str; 4] = ["subject", "predicate", "object", "graph"];

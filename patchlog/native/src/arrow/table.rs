@@ -1,7 +1,7 @@
 //! The distinct strings of a dictionary column, and how to find them.
 
 use crate::arrow::batch::{Pool, Strings};
-use crate::text::{append, same};
+use crate::bytes::{append, same};
 
 /// A string is appended to the data first, and then looked for: nearly all are new, and so are written where they stay.
 pub struct Table {

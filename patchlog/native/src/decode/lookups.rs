@@ -2,11 +2,12 @@
 
 use std::borrow::Cow;
 
+use crate::bytes::copy_to;
 use crate::decode::messages::split_iri;
 use crate::fault::{Fault, Result, unknown_entry};
 use crate::options::TermOptions;
 use crate::sink::{NEVER_AGAIN, Part, Place, Sink};
-use crate::text::{XSD_STRING, copy_to, utf8};
+use crate::text::{XSD_STRING, utf8};
 use crate::wire::{Fields, LENGTH, VARINT};
 
 /// What the sink made of an IRI. It must be small: streams with many names go through all of them again and again.

@@ -2,15 +2,14 @@
 
 use std::borrow::Cow;
 
+use crate::bytes::{append, same};
 use crate::decode::lines::Lines;
 use crate::fault::{Fault, Result, invalid_syntax, limit_exceeded};
 use crate::scan::end_of_iri;
 use crate::sink::{
     Action, LiteralKind, OwnedKind, OwnedTerm, Place, QuotedTriple, STATEMENT_PLACES, Sink, Stream,
 };
-use crate::text::{
-    MAX_TEXT_DEPTH, XSD_STRING, append, datatype_suffix, is_label_byte, is_language_byte, same, unescaped,
-};
+use crate::text::{MAX_TEXT_DEPTH, XSD_STRING, datatype_suffix, is_label_byte, is_language_byte, unescaped};
 
 struct Datatype<D> {
     iri: String,

@@ -1,12 +1,12 @@
 //! Lookup entries onto the wire: found or written for the terms that need them, and the ids that leave out what follows.
 
+use crate::bytes::same;
 use crate::encode::frames::Frames;
 use crate::encode::lookup::{Lookup, Seen};
 use crate::fault::{Result, unsupported};
 use crate::hash::glance;
 use crate::options::TermOptions;
 use crate::scan::split_point;
-use crate::text::same;
 use crate::wire::{put_bytes, put_uint};
 
 /// Field numbers of the lookup rows, which differ between the two kinds of stream.

@@ -1,6 +1,6 @@
 //! Frames of either kind of stream, filled row by row.
 
-use crate::text::{append, append_all};
+use crate::bytes::{append, append_all};
 use crate::wire::{LENGTH, put_bytes, put_varint, varint_size};
 
 /// Frames being written: rows are added to the last one, finished ones wait in `out`.

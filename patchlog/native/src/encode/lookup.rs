@@ -1,8 +1,8 @@
 //! The writer's lookup table: text to id, with the entry that was used least recently given up when the table is full.
 
+use crate::bytes::same;
 use crate::fault::{Result, unsupported};
 use crate::hash::{glance, hash_bytes};
-use crate::text::same;
 
 const NONE: u32 = u32::MAX;
 const FIRST_BUCKETS: usize = 1 << 7;

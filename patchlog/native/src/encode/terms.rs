@@ -1,11 +1,11 @@
 //! Terms onto the wire: the registers of both encoders, repeats, and what may stand where.
 
+use crate::bytes::{append, append_all, same};
 use crate::encode::entries::{Entries, LookupRows, Reserved};
 use crate::encode::frames::Frames;
 use crate::fault::{Fault, Result, invalid_term};
 use crate::options::TermOptions;
 use crate::sink::{OwnedKind, OwnedTerm, PLACES, Place, QuotedTriple};
-use crate::text::{append, append_all, same};
 use crate::wire::{LENGTH, VARINT, put_bytes, put_string, put_tag, put_varint, varint_size};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

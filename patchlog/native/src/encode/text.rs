@@ -1,10 +1,11 @@
 //! N-Triples, N-Quads and RDF Patch text.
 
+use crate::bytes::append;
 use crate::fault::{Result, invalid_term, usage_error};
 use crate::sink::{Action, LiteralKind, PLACES, Part, Place, QuotedTriple, Sink, Stream, Transaction};
 use crate::text::{
-    Style, append, ascii_with_marks, datatype_suffix, iri_is_plain, push_blank_node, push_iri,
-    push_known_iri, push_lexical, push_literal, push_quoted, unescaped,
+    Style, ascii_with_marks, datatype_suffix, iri_is_plain, push_blank_node, push_iri, push_known_iri,
+    push_lexical, push_literal, push_quoted, unescaped,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -207,14 +207,19 @@ impl<S: Sink> Lookups<S> {
     pub fn name_entry(&mut self, data: &[u8]) -> Result<()> {
         match split_short_entry::<S>(data) {
             Some((id, text, facts)) => self.put_name(id, text, facts),
-            None => self.any_name_entry(data),
+            None => self.any_entry(data, Self::put_name),
         }
     }
 
+    /// An entry of another layout, or with a text that is not ASCII only.
     #[inline(never)]
-    fn any_name_entry(&mut self, data: &[u8]) -> Result<()> {
+    fn any_entry(
+        &mut self,
+        data: &[u8],
+        put: fn(&mut Self, u32, &str, S::Facts) -> Result<()>,
+    ) -> Result<()> {
         let (id, text) = self.split_any_entry(data)?;
-        self.put_name(id, &text, S::facts_of(&text))
+        put(self, id, &text, S::facts_of(&text))
     }
 
     #[inline(always)]
@@ -247,14 +252,8 @@ impl<S: Sink> Lookups<S> {
     pub fn prefix_entry(&mut self, data: &[u8]) -> Result<()> {
         match split_short_entry::<S>(data) {
             Some((id, text, facts)) => self.put_prefix(id, text, facts),
-            None => self.any_prefix_entry(data),
+            None => self.any_entry(data, Self::put_prefix),
         }
-    }
-
-    #[inline(never)]
-    fn any_prefix_entry(&mut self, data: &[u8]) -> Result<()> {
-        let (id, text) = self.split_any_entry(data)?;
-        self.put_prefix(id, &text, S::facts_of(&text))
     }
 
     #[inline(always)]

@@ -1,4 +1,4 @@
-"""Who may do what: the key of a request, and the right that a route asks for."""
+"""Who may do what: the principal of a request, and the right that a route asks for."""
 
 from __future__ import annotations
 
@@ -10,12 +10,22 @@ from fastapi import Depends, Request
 
 from api.errors import Problem, Refusal
 from api.keys import ApiKey, Right, find_key, key_id_of
+from api.principal import OPEN_ACCESS, Principal
 from api.tails import Run
 from patchlog.log.contract import LogStore
 from patchlog.log.database import Database
 from patchlog.log.records import LogDescription
 
-__all__ = ["COOKIE", "Access", "check_right", "may", "readable_logs"]
+__all__ = [
+    "COOKIE",
+    "Access",
+    "authorization_of",
+    "check_right",
+    "may",
+    "principal_of",
+    "readable_logs",
+    "require",
+]
 
 COOKIE: Final = "patchlog_key"
 
@@ -27,70 +37,70 @@ _LISTED: Final = 1000
 
 _UNAUTHORIZED: Final = Problem(401, "unauthorized", "The request needs an API key", {"WWW-Authenticate": "Bearer"})
 _FORBIDDEN: Final = Problem(403, "forbidden", "The API key does not allow this")
+_NO_SUCH_KEY: Final = "this service has no such key, or no longer"
 
 
 class Access:
-    """Finds the keys of requests. Without a database there are none, and everyone may do everything."""
+    """Finds the principals of requests. Without a database there are no keys, and everyone may do everything."""
 
     def __init__(self, database: Database | None, run: Run) -> None:
         self._database = database
         self._run = run
-        self._known: dict[str, tuple[float, ApiKey]] = {}
+        self._known: dict[str, tuple[float, ApiKey, Principal]] = {}
 
     @property
     def is_open(self) -> bool:
         """Whether no keys are asked for."""
         return self._database is None
 
-    async def key_of(self, request: Request) -> ApiKey | None:
-        """The key of a request; None where no keys are asked for. Raises Refusal."""
-        return await self._key_of(authorization_of(request))
-
-    async def check_key(self, authorization: str) -> None:
-        """Raise Refusal where what was sent as authorization is no key of this service."""
-        await self._key_of(authorization)
-
-    async def check(self, authorization: str, right: Right, log: str) -> None:
-        """Raise Refusal where what was sent as authorization does not allow this on that log."""
-        if self.is_open:
-            return
-        key = await self._key_of(authorization)
-        if key is not None and not key.allows(right, log):
-            raise Refusal(_FORBIDDEN, f"this needs the scope log:{log}:{right}")
-
-    def allows_at_once(self, authorization: str, right: Right, log: str) -> bool:
-        """Whether this is allowed, as far as that is known without asking the database."""
-        if self.is_open:
-            return True
-        text = _bearer_of(authorization)
-        key_id = key_id_of(text)
-        key = None if key_id is None else self._known_key(key_id)
-        return key is not None and key.is_opened_by(text) and not key.is_expired and key.allows(right, log)
-
-    async def _key_of(self, authorization: str) -> ApiKey | None:
+    async def principal(self, authorization: str) -> Principal:
+        """The principal that an authorization stands for. Raises Refusal where it is no key of this service."""
         database = self._database
         if database is None:
-            return None
+            return OPEN_ACCESS
         text = _bearer_of(authorization)
         key_id = key_id_of(text)
         if key_id is None:
             raise Refusal(_UNAUTHORIZED, "send the header 'Authorization: Bearer pl_…', with a key of this service")
-        key = self._known_key(key_id)
-        if key is None:
+        known = self._known_key(key_id)
+        if known is None:
             key = await self._run(lambda: find_key(database, key_id))
             self._known.pop(key_id, None)
-            if key is not None:
-                self._known[key_id] = (time.monotonic(), key)
-        if key is None or not key.is_opened_by(text):
-            raise Refusal(_UNAUTHORIZED, "this service has no such key, or no longer")
+            if key is None:
+                raise Refusal(_UNAUTHORIZED, _NO_SUCH_KEY)
+            known = key, Principal.of_key(key)
+            self._known[key_id] = (time.monotonic(), *known)
+        key, principal = known
+        if not key.is_opened_by(text):
+            raise Refusal(_UNAUTHORIZED, _NO_SUCH_KEY)
         if key.is_expired:
             raise Refusal(_UNAUTHORIZED, "the key has expired: ask for a new one")
-        return key
+        return principal
 
-    def _known_key(self, key_id: str) -> ApiKey | None:
+    def known_principal(self, authorization: str) -> Principal | None:
+        """The same, as far as it is known without asking the database; None where it is not, or is refused."""
+        if self._database is None:
+            return OPEN_ACCESS
+        text = _bearer_of(authorization)
+        key_id = key_id_of(text)
+        known = None if key_id is None else self._known_key(key_id)
+        if known is None:
+            return None
+        key, principal = known
+        return principal if key.is_opened_by(text) and not key.is_expired else None
+
+    def _known_key(self, key_id: str) -> tuple[ApiKey, Principal] | None:
         """The key of that id, if it was asked for a moment ago."""
-        since, key = self._known.get(key_id, (0.0, None))
-        return key if time.monotonic() - since <= _KNOWN_SECONDS else None
+        known = self._known.get(key_id)
+        if known is None or time.monotonic() - known[0] > _KNOWN_SECONDS:
+            return None
+        return known[1:]
+
+
+def require(principal: Principal, right: Right, log: str) -> None:
+    """Raise Refusal where the principal does not have a right on a log. The name `*` is all logs."""
+    if not principal.allows(right, log):
+        raise Refusal(_FORBIDDEN, f"this needs the scope log:{log}:{right}")
 
 
 def _bearer_of(authorization: str) -> str:
@@ -99,10 +109,17 @@ def _bearer_of(authorization: str) -> str:
     return text.strip() if kind.lower() == "bearer" else ""
 
 
-async def check_right(request: Request, right: Right, log: str) -> None:
-    """Raise Refusal where the key of a request does not allow this on that log."""
+async def principal_of(request: Request) -> Principal:
+    """The principal of a request. Raises Refusal."""
     access: Access = request.app.state.service.access
-    await access.check(authorization_of(request), right, log)
+    return await access.principal(authorization_of(request))
+
+
+async def check_right(request: Request, right: Right, log: str) -> Principal:
+    """Return the principal of a request. Raises Refusal where it does not have this right on that log."""
+    principal = await principal_of(request)
+    require(principal, right, log)
+    return principal
 
 
 def authorization_of(request: Request) -> str:
@@ -123,12 +140,12 @@ def may(right: Right) -> Any:
     return Depends(dependency)
 
 
-def readable_logs(store: LogStore, key: ApiKey | None, after: str, limit: int) -> list[LogDescription]:
-    """The next logs that the key may read, by name."""
+def readable_logs(store: LogStore, principal: Principal, after: str, limit: int) -> list[LogDescription]:
+    """The next logs that the principal may read, by name."""
     found: list[LogDescription] = []
     while len(found) < limit:
         page = store.list(after=after, limit=_LISTED)
-        found += (log for log in page if key is None or key.allows("read", log.name))
+        found += (log for log in page if principal.allows("read", log.name))
         if len(page) < _LISTED:
             break
         after = page[-1].name

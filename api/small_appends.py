@@ -69,7 +69,8 @@ class SmallAppend:
 
     def begin(self, service: Service, body: bytes, ended: Ended) -> bool:
         """Append, and tell what came of it; False where the long way has to say why not: nothing was written then."""
-        if not service.access.allows_at_once(self.authorization, "append", self.log):
+        principal = service.access.known_principal(self.authorization)
+        if principal is None or not principal.allows("append", self.log):
             return False
         try:
             expected_heads = self._expected_heads

@@ -10,8 +10,10 @@ from typing import Any, Final, NoReturn, TypeVar
 
 import grpc
 
+from api.access import require
 from api.errors import Refusal
 from api.keys import Right
+from api.principal import Principal
 from api.service import Service
 from patchlog import errors
 
@@ -24,6 +26,7 @@ __all__ = [
     "feed",
     "headers_of",
     "metadata_of",
+    "principal_of",
     "read_ahead",
     "refuse",
     "refuse_to_go_on",
@@ -100,9 +103,16 @@ def headers_of(context: Context) -> dict[str, str]:
     return {key: value for key, value in context.invocation_metadata() or () if isinstance(value, str)}
 
 
-async def check(service: Service, context: Context, right: Right, log: str) -> None:
-    """Raise Refusal where the key of the caller does not allow this."""
-    await service.access.check(metadata_of(context, "authorization") or "", right, log)
+async def principal_of(service: Service, context: Context) -> Principal:
+    """The principal of the caller. Raises Refusal."""
+    return await service.access.principal(metadata_of(context, "authorization") or "")
+
+
+async def check(service: Service, context: Context, right: Right, log: str) -> Principal:
+    """Return the principal of the caller. Raises Refusal where it does not have this right on that log."""
+    principal = await principal_of(service, context)
+    require(principal, right, log)
+    return principal
 
 
 async def _batches_of(service: Service, frames: AsyncIterator[bytes]) -> AsyncIterator[list[bytes]]:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from fastapi import Request, Response
 from starlette.routing import Route
 
-from api.access import check_right
+from api.access import check_right, principal_of
 from api.answers import Outgoing, answer_patches
 from api.bodies import batches_of
 from api.conditions import tag
@@ -58,7 +58,7 @@ async def _too_long(request: Request) -> Response:
 
 async def _source(request: Request) -> Response:
     door = door_of(request)
-    await door.service.access.key_of(request)  # who has none is not told which logs there are
+    await principal_of(request)  # who has none is not told which logs there are
     source, patch = request.path_params["source"], request.path_params.get("patch", "")
     asked = (patch, request.query_params.get("patch", ""), request.query_params.get("version", ""))
     wanted = next((found for text in asked if (found := _patch_of(text.removeprefix(_VERSION))) is not None), None)

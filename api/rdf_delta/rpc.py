@@ -11,6 +11,7 @@ from typing import Any, Final, TypeAlias
 
 from fastapi import Request
 
+from api.access import principal_of
 from api.errors import Problem, Refusal
 from api.keys import Right
 from api.rdf_delta.documents import BAD_REQUEST, Source, log_document, parse_id, source_document
@@ -151,9 +152,9 @@ async def _remove(door: Door, source: Source) -> None:
 
 
 async def _readable(door: Door, request: Request) -> list[Source]:
-    key = await door.service.access.key_of(request)
+    principal = await principal_of(request)
     found = await door.run(lambda: list(door.sources.all()))
-    return [source for source in found if key is None or key.allows("read", source.log.name)]
+    return [source for source in found if principal.allows("read", source.log.name)]
 
 
 async def _wanted(

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
 
-from api.access import may, readable_logs
+from api.access import may, principal_of, readable_logs
 from api.conditions import tag
 from api.documents import LogDocument, LogsDocument, NewLogDocument, TruncationDocument, VerificationDocument
 from api.parameters import LAST_NAME
@@ -33,8 +33,8 @@ async def list_logs(
 ) -> Response:
     """List the logs that the key may read, by name, a page at a time."""
     service = service_of(request)
-    key = await service.access.key_of(request)
-    found = await service.run(lambda: readable_logs(service.store, key, after, limit + 1))
+    principal = await principal_of(request)
+    found = await service.run(lambda: readable_logs(service.store, principal, after, limit + 1))
     page = found[:limit]
     following = None
     if len(found) > limit:

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import FileResponse, JSONResponse, RedirectResponse
 
-from api.access import COOKIE, check_right
+from api.access import COOKIE, check_right, principal_of
 from api.errors import Refusal, problem_of
 from api.parameters import LAST_NAME, MOST_VERSION
 from api.service import Service, service_of
@@ -48,8 +48,8 @@ async def logs(request: Request, after: Annotated[str, Query(pattern=LAST_NAME)]
     service = service_of(request)
 
     async def view() -> dict[str, Any]:
-        key = await service.access.key_of(request)
-        return await service.run(lambda: logs_view(service.store, key, after))
+        principal = await principal_of(request)
+        return await service.run(lambda: logs_view(service.store, principal, after))
 
     return await _shown(request, "logs.html", view)
 
@@ -60,7 +60,7 @@ async def login(request: Request) -> Response:
     service = service_of(request)
     key = parse_qs((await request.body()).decode("utf-8", "replace")).get("key", [""])[0]
     try:
-        await service.access.check_key(f"Bearer {key.strip()}")
+        await service.access.principal(f"Bearer {key.strip()}")
     except Refusal as refusal:
         return page(request, "login.html", {"reason": refusal.detail}, 401)
     response = RedirectResponse("/ui", 303)

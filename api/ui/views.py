@@ -11,7 +11,8 @@ from typing import Any, Final
 
 from api.access import readable_logs
 from api.errors import NO_PATCH, Refusal
-from api.keys import ApiKey, list_keys
+from api.keys import list_keys
+from api.principal import Principal
 from api.ui.shown import MOST_ROWS, Shortener, plain, prefixes_of, rows_of, shown_rows
 from patchlog.errors import LogNotFound, PositionGone
 from patchlog.log.blame import LastChange, SubjectChange, subject_changes, term_of
@@ -45,9 +46,9 @@ _WRITTEN_LATELY: Final = 5
 """Patches of each log whose headers say who writes to it; each is read for that."""
 
 
-def logs_view(store: LogStore, key: ApiKey | None, after: str = "") -> dict[str, Any]:
-    """The logs that the key may read, a page at a time: who writes to them, and how far behind their consumers are."""
-    readable = readable_logs(store, key, after, _LOGS + 1)
+def logs_view(store: LogStore, principal: Principal, after: str = "") -> dict[str, Any]:
+    """The logs that the principal may read, by pages: who writes to them, and how far behind their consumers are."""
+    readable = readable_logs(store, principal, after, _LOGS + 1)
     rows = []
     for description in readable[:_LOGS]:
         # Between the list and the look at each of them a log may be deleted, or forget what is old.

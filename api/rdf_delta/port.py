@@ -7,7 +7,7 @@ from typing import Final
 from fastapi import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-__all__ = ["PREFIX", "RdfDeltaPort", "asked_path"]
+__all__ = ["PREFIX", "RdfDeltaPort", "asked_path", "is_on_own_port"]
 
 PREFIX: Final = "/rdf-delta"
 _ASKED: Final = "patchlog.asked_path"
@@ -24,8 +24,9 @@ class RdfDeltaPort:
         if scope["type"] == "http" and (port := scope["app"].state.rdf_delta_port) is not None:
             server = scope.get("server")
             if server is not None and server[1] == port:
-                path = scope["path"]
-                scope = {**scope, _ASKED: path, "path": PREFIX + path, "raw_path": PREFIX.encode() + scope["raw_path"]}
+                # In place, so that what is around all requests finds the route that was matched.
+                path = scope[_ASKED] = scope["path"]
+                scope["path"], scope["raw_path"] = PREFIX + path, PREFIX.encode() + scope["raw_path"]
         await self._app(scope, receive, send)
 
 
@@ -33,3 +34,8 @@ def asked_path(request: Request) -> str:
     """The path that the client knows."""
     path: str = request.scope.get(_ASKED) or request.url.path
     return path
+
+
+def is_on_own_port(request: Request) -> bool:
+    """Whether a request came to the port that has RDF Delta's API only."""
+    return _ASKED in request.scope

@@ -6,7 +6,9 @@ import asyncio
 import json
 import uuid
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
+from urllib.parse import quote
 
 from fastapi import Request, Response
 from starlette.routing import Route
@@ -15,11 +17,11 @@ from api.access import check_right, principal_of
 from api.answers import Outgoing, answer_patches
 from api.bodies import batches_of
 from api.conditions import tag
-from api.errors import NO_PATCH, Refusal
+from api.errors import NO_PATCH, PROBLEMS, Refusal
 from api.negotiation import JELLY_PATCHES, PATCH_TEXT, coding_of_body
 from api.rdf_delta.documents import BAD_REQUEST, log_document
 from api.rdf_delta.door import Door, door_of
-from api.rdf_delta.port import PREFIX, asked_path
+from api.rdf_delta.port import PREFIX, asked_path, is_on_own_port
 from api.rdf_delta.rpc import answer_call, ping
 from api.rdf_delta.text import DeltaText
 from api.routes.append import take_upload
@@ -29,7 +31,8 @@ from api.section import Section
 from api.service import Service
 from api.small_appends import MOST_BYTES
 from patchlog.codec.ingest import IngestedPatch
-from patchlog.errors import HeadMismatch, LogNotFound, PositionGone, UsageError
+from patchlog.codec.patch_ids import PatchId
+from patchlog.errors import HeadMismatch, LogNotFound, PatchAlreadyExists, PositionGone, UsageError
 from patchlog.log.contract import PatchFormat, PatchLog, StagingPatchLog, Upload
 from patchlog.log.records import ANY_HEAD, Appended, ExpectedHead, LogDescription, LoggedPatch
 
@@ -98,8 +101,10 @@ async def _fetch(door: Door, request: Request, source: str, wanted: str | int) -
     # All in one thread, as it takes longer to go to another than to read a small patch.
     try:
         described, logged, outgoing = await door.run(found)
-    except PositionGone:
+    except PositionGone as error:
         await door.check_log(request, "read", request.path_params["log"])  # who may not read is not told what is gone
+        if is_on_own_port(request):
+            raise _gone(error, source) from None
         raise
     name = described.name
     await door.check_log(request, "read", name)
@@ -107,6 +112,13 @@ async def _fetch(door: Door, request: Request, source: str, wanted: str | int) -
         raise Refusal(NO_PATCH, f"the log {name!r} has no patch {wanted}; its head is {described.head.version}")
     headers = {"ETag": tag(f"{logged.record.id}-text"), "Patchlog-Version": str(logged.record.version)}
     return answer_patches(door.service, request, outgoing, PATCH_TEXT, headers, outflow=DeltaText())
+
+
+def _gone(error: PositionGone, source: str) -> Refusal:
+    """The problem with a link to what there is at the same port."""
+    snapshot = f"/init-data?datasource={quote(source)}"
+    problem = replace(PROBLEMS[PositionGone], headers={"Link": f'<{snapshot}>; rel="alternate"'})
+    return Refusal(problem, str(error), position=error.position, oldest_kept=error.oldest_kept, snapshot=snapshot)
 
 
 def _version_of(log: PatchLog, described: LogDescription, wanted: str | int) -> int | None:
@@ -120,21 +132,62 @@ async def _append(door: Door, request: Request, name: str) -> Response:
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     format: PatchFormat = "jelly-patch" if media_type in JELLY_PATCHES.media_types else "rdf-patch"
     service = door.service
+    upload = _Upload()
     try:
-        appended = await _taken_at_once(service, request, name, format)
+        appended = await _taken_at_once(service, request, name, format, upload)
         if appended is None:
-            appended = await take_upload(service, request, name, format, coding_of_body(request), _place)
-    except HeadMismatch as error:
-        now = await door.run(lambda: door.sources.named(name))
-        if now is None:
-            raise LogNotFound(f"the log {name!r} was deleted") from error
-        return _json({"error": "patch-conflict", "log_info": log_document(now)}, 400)
+            appended = await take_upload(service, request, name, format, coding_of_body(request), upload.place)
+    except HeadMismatch:
+        return await _conflict(door, name)
+    except PatchAlreadyExists as error:
+        head = await door.run(service.log(name).head)
+        if error.version == head.version or upload.prev == head.id:
+            raise  # the id is used again for something new
+        return await _conflict(door, name)
+    # Only the head may be sent again: what came before it is a conflict for RDF Delta's clients.
+    if appended.is_retry and (await door.run(service.log(name).head)).version != appended.version:
+        return await _conflict(door, name)
     service.count_append(name, appended)
     location = f"{asked_path(request)}?version={appended.version}"
     return _json({"version": appended.version, "location": location}, headers={"Location": location})
 
 
-async def _taken_at_once(service: Service, request: Request, name: str, format: PatchFormat) -> Appended | None:
+async def _conflict(door: Door, name: str) -> Response:
+    """Say which head a patch has to follow."""
+    now = await door.run(lambda: door.sources.named(name))
+    if now is None:
+        raise LogNotFound(f"the log {name!r} was deleted")
+    return _json({"error": "patch-conflict", "log_info": log_document(now)}, 400)
+
+
+class _Upload:
+    """A patch on its way into a log. It says its id, and which patch it follows; without `prev` it is the first."""
+
+    def __init__(self) -> None:
+        self.prev: PatchId | None = None
+
+    def place(self, log: StagingPatchLog, upload: Upload) -> Appended:
+        """Append what has come whole. Raises Refusal."""
+        del log
+        return upload.append(self.expected_head(upload.finish()))
+
+    def place_whole(self, log: StagingPatchLog, format: PatchFormat, body: bytes) -> Appended:
+        """Append a body. Raises Refusal."""
+        with log.stage(format) as upload:
+            upload.write(body)
+            return self.place(log, upload)
+
+    def expected_head(self, patches: Sequence[IngestedPatch]) -> ExpectedHead:
+        """What the head has to be. Raises Refusal."""
+        if not patches or any(patch.id is None for patch in patches):
+            raise Refusal(BAD_REQUEST, _NO_ID)
+        self.prev = patches[0].prev
+        return None if self.prev is None else ANY_HEAD
+
+
+async def _taken_at_once(
+    service: Service, request: Request, name: str, format: PatchFormat, upload: _Upload
+) -> Appended | None:
     """Take a small body as the native API does, without a thread of its own; None where it may be a large one."""
     length = request.headers.get("content-length", "")
     if not length.isdigit() or int(length) > MOST_BYTES or coding_of_body(request) is not None:
@@ -147,27 +200,10 @@ async def _taken_at_once(service: Service, request: Request, name: str, format: 
     except UsageError:
         raise Refusal(BAD_REQUEST, _NO_ID) from None
     if prepared is None:
-        return await asyncio.wrap_future(service.submit_append(lambda: _append_whole(service.log(name), format, body)))
-    prepared.expected_head = _expected_head(prepared.patches)
+        work = service.submit_append(lambda: upload.place_whole(service.log(name), format, body))
+        return await asyncio.wrap_future(work)
+    prepared.expected_head = upload.expected_head(prepared.patches)
     return await service.rounds.append(prepared)
-
-
-def _append_whole(log: StagingPatchLog, format: PatchFormat, body: bytes) -> Appended:
-    with log.stage(format) as upload:
-        upload.write(body)
-        return upload.append(_expected_head(upload.finish()))
-
-
-def _place(log: StagingPatchLog, upload: Upload) -> Appended:
-    del log
-    return upload.append(_expected_head(upload.finish()))
-
-
-def _expected_head(patches: Sequence[IngestedPatch]) -> ExpectedHead:
-    """A patch says its id, and which patch it follows; without `prev` it is the first. Raises Refusal."""
-    if not patches or any(patch.id is None for patch in patches):
-        raise Refusal(BAD_REQUEST, _NO_ID)
-    return None if patches[0].prev is None else ANY_HEAD
 
 
 async def _initial_data(request: Request) -> Response:
@@ -180,7 +216,11 @@ async def _initial_data(request: Request) -> Response:
     if request.headers.get("accept", "*/*") == "*/*":
         # Who has no wish gets what every RDF library reads.
         request = Request({**request.scope, "query_string": b"format=nq"}, request.receive)
-    return await read_snapshot(request, log.name, "latest")
+    answer = await read_snapshot(request, log.name, "latest")
+    if is_on_own_port(request):
+        following = int(answer.headers["Patchlog-Version"]) + 1
+        answer.headers["Link"] = f'</{log.name}/{following}>; rel="next"'
+    return answer
 
 
 def _json(document: dict[str, Any], status: int = 200, headers: dict[str, str] | None = None) -> Response:

@@ -6,6 +6,7 @@ import re
 import time
 import uuid
 
+import httpx
 import pytest
 
 from tests.waiting import wait_until
@@ -295,6 +296,40 @@ def test_head_is_answered_again(delta):
     assert (again.status_code, again.json()["version"]) == (200, 2)
 
 
+def test_patch_before_the_head_that_is_sent_again_is_a_conflict(delta):
+    """As RDF Delta's own suites demand: `patch_append_3` and `patch_seq_bad_05`. The native API answers retries."""
+    name, id = delta.create()
+    first, second = new_id(), new_id()
+    delta.append(name, patch(first))
+    delta.append(name, patch(second, first))
+
+    again = delta.append(name, patch(first))
+
+    assert (again.status_code, again.headers["Content-Type"]) == (400, "application/json")
+    assert again.json() == {"error": "patch-conflict", "log_info": delta.asked("describe_log", datasource=id)}
+    native = delta.client.post(
+        f"/logs/{name}/patches", content=patch(first), headers={"Content-Type": "application/rdf-patch"}
+    )
+    assert (native.status_code, native.json()["version"]) == (200, 1)
+
+
+@pytest.mark.parametrize("rows", ['TX .\nA <http://e/other> <http://e/p> "x" .\nTC .\n', None])
+@pytest.mark.parametrize("is_large", [False, True])
+def test_id_before_the_head_on_an_old_patch_is_a_conflict_whatever_it_says(delta, rows, is_large):
+    name, id = delta.create()
+    first, second, third = new_id(), new_id(), new_id()
+    more = "".join(f'A <http://e/{number}> <http://e/p> "{"x" * 1000}" .\n' for number in range(30))
+    large = f"TX .\n{more}TC .\n"
+    sent = [patch(first), patch(second, first, *[large] * is_large), patch(third, second)]
+    for text in sent:
+        delta.append(name, text).raise_for_status()
+
+    again = delta.append(name, sent[1] if rows is None else patch(second, first, rows))
+
+    assert (again.status_code, again.json()["error"]) == (400, "patch-conflict")
+    assert again.json()["log_info"]["max_version"] == 3
+
+
 def test_id_of_another_patch_is_refused_and_history_stays(delta):
     name, _ = delta.create()
     first, second = new_id(), new_id()
@@ -580,8 +615,6 @@ def test_lock_binds_nobody(delta):
 
 
 def test_port_of_its_own_has_the_api_at_its_root(start):
-    import httpx
-
     service = start(rdf_delta_port=0)
     found = wait_until(lambda: re.search(r"RDF Delta's API is at (http://[0-9.:]+)", service.log_text))
     with httpx.Client(base_url=found[1], timeout=60) as client:
@@ -596,6 +629,34 @@ def test_port_of_its_own_has_the_api_at_its_root(start):
         assert client.get("/").json().keys() == {"value"}
         assert delta.asked("describe_log", datasource=id)["max_version"] == 1
     assert service.client.get(f"/logs/{name}").json()["head"]["version"] == 1
+
+
+def test_port_of_its_own_has_links_that_lead_somewhere_and_routes_in_metrics(start):
+    """The native API is not at this port, so nothing may link to `/logs/…` there."""
+    service = start(rdf_delta_port=0)
+    found = wait_until(lambda: re.search(r"RDF Delta's API is at (http://[0-9.:]+)", service.log_text))
+    with httpx.Client(base_url=found[1], timeout=60) as client:
+        delta = Delta(client, "")
+        name, id = delta.create()
+        first, second = new_id(), new_id()
+        delta.append(name, patch(first))
+        service.client.post(f"/logs/{name}/snapshots?wait=30").raise_for_status()
+        delta.append(name, patch(second, first))
+        service.client.post(f"/logs/{name}/truncate", json={"before": 2, "force": True}).raise_for_status()
+
+        gone = client.get(f"/{name}/1")
+        data = client.get(f"/init-data?datasource={id}")
+
+        assert (gone.status_code, gone.json()["oldest_kept"]) == (410, 2)
+        assert gone.json()["type"] == service.client.get(f"{BASE}/{name}/1").json()["type"]
+        assert client.get(gone.json()["snapshot"]).content == data.content
+        assert gone.links["alternate"]["url"] == gone.json()["snapshot"]
+        assert client.get(data.links["next"]["url"]).text == patch(second, first)
+        assert "/logs/" not in gone.text + str(gone.headers) + str(data.headers)
+    metrics = service.client.get("/metrics").text
+    assert 'route="/rdf-delta/{source}/{patch}",status="410"' in metrics
+    assert 'method="POST",route="/rdf-delta/$/rpc",status="200"' in metrics
+    assert 'route="none"' not in metrics
 
 
 def test_keys_are_those_of_the_service(start, tmp_path):

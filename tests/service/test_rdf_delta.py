@@ -316,7 +316,7 @@ def test_patch_before_the_head_that_is_sent_again_is_a_conflict(delta):
 @pytest.mark.parametrize("rows", ['TX .\nA <http://e/other> <http://e/p> "x" .\nTC .\n', None])
 @pytest.mark.parametrize("is_large", [False, True])
 def test_id_before_the_head_on_an_old_patch_is_a_conflict_whatever_it_says(delta, rows, is_large):
-    name, id = delta.create()
+    name, _ = delta.create()
     first, second, third = new_id(), new_id(), new_id()
     more = "".join(f'A <http://e/{number}> <http://e/p> "{"x" * 1000}" .\n' for number in range(30))
     large = f"TX .\n{more}TC .\n"

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import Any, Final
 from uuid import UUID
+from zlib import crc32
 
 from sqlalchemy import Connection, bindparam, delete, select, update
 
@@ -21,27 +23,50 @@ from patchlog.log.staging import StagedPatch
 from patchlog.log.succession import KnownPatch, head_after
 from patchlog.log.tables import LOG, PATCH, PATCH_CHUNK, STAGE, body_of_stage
 
-__all__ = ["Batch", "LockedLog"]
+__all__ = ["Batch", "Hold", "LockedLog"]
 
 _MOST_ROWS: Final = 1000
 """That wait to be written."""
 _MOST_IDS: Final = 1000
 """In one query; SQLite allows 32,766 parameters."""
 
-_LOCK_LOG: Final = DriverStatement(
-    select(
-        LOG.c.key,
-        LOG.c.rdf_star,
-        LOG.c.generalized_statements,
-        LOG.c.head_version,
-        LOG.c.head_id,
-        LOG.c.head_hash,
-        LOG.c.head_ms,
-    )
-    .where(LOG.c.name == bindparam("wanted"))
+
+class Hold(IntEnum):
+    """How firmly a transaction holds a log. What is stronger holds off what is weaker, except that the first two agree.
+
+    All logs of a batch are locked when it begins, in one order, so that no two processes wait for each other.
+    """
+
+    PRESENCE = 1
+    """The log stays where it is: rows that refer to it are added."""
+    CHANGE = 2
+    """Its head, its consumers and its snapshots change here only."""
+    WHOLE = 3
+    """It is deleted."""
+    NAME = 4
+    """Nobody else gives that name to a log, whether there is such a log or not."""
+
+
+_LOG_NAMED: Final = select(
+    LOG.c.key,
+    LOG.c.rdf_star,
+    LOG.c.generalized_statements,
+    LOG.c.head_version,
+    LOG.c.head_id,
+    LOG.c.head_hash,
+    LOG.c.head_ms,
+).where(LOG.c.name == bindparam("wanted"))
+_WHOLE: Final = DriverStatement(_LOG_NAMED.with_for_update())
+_LOCK_LOG: Final = {
+    Hold.PRESENCE: DriverStatement(_LOG_NAMED.with_for_update(read=True, key_share=True)),
     # NO KEY: staged chunks, which refer to the row, need not wait for it.
-    .with_for_update(key_share=True)
-)
+    Hold.CHANGE: DriverStatement(_LOG_NAMED.with_for_update(key_share=True)),
+    Hold.WHOLE: _WHOLE,
+    Hold.NAME: _WHOLE,
+}
+_LOG_AGAIN: Final = DriverStatement(_LOG_NAMED)
+_NAMES_LOCK: Final = 0x6E616D65
+"""Any number, so long as all processes take the same: the first half of the locks of names."""
 # For three ids and more SQLite would walk through the whole log, as it does not know how long that is.
 _INDEX_OF_IDS: Final = {"sqlite": "INDEXED BY sqlite_autoindex_patch_2", "postgresql": ""}
 _UPDATE_LOG: Final = DriverStatement(
@@ -81,6 +106,9 @@ class Batch:
         self.now_ms: Final = now_ms()
         self.time: Final = time_of(self.now_ms)
         self._connection = connection
+        self._holds: dict[str, Hold] = {}
+        self._there: set[str] = set()
+        """The logs that are held and there."""
         self._logs: dict[str, LockedLog] = {}
         self._patches: list[tuple[object, ...]] = []
         self._chunks: list[tuple[object, ...]] = []
@@ -92,20 +120,42 @@ class Batch:
         self._logs.clear()
         return self._connection
 
-    def lock(self, names: Iterable[str]) -> None:
-        """Lock logs, in an order in which no two processes wait for each other."""
-        for name in sorted(set(names) - self._logs.keys()):
-            for row in _LOCK_LOG.rows(self._connection, {"wanted": name}):
-                self._logs[name] = LockedLog(row.key, name, options_of(row), head_of(row))
+    def lock(self, wanted: Mapping[str, Hold]) -> None:
+        """Lock all logs that the writes of the batch will ask for, in an order that is the same in all processes.
+
+        Once a batch, before anything is written: a lock that is taken later could close a circle of processes that wait
+        for each other.
+        """
+        assert not self._holds, "the logs of a batch are locked once, when it begins"
+        self._holds = dict(wanted)
+        if self._connection.dialect.name == "postgresql":  # SQLite has one writer at a time
+            new = (_name_key(name) for name, hold in wanted.items() if hold is Hold.NAME)
+            for key in sorted(set(new)):
+                execute(self._connection, "SELECT pg_advisory_xact_lock(%s, %s)", (_NAMES_LOCK, key))
+        for name in sorted(wanted):
+            self._found(name, _LOCK_LOG[wanted[name]])
+
+    def made(self, name: str) -> None:
+        """Say that a log, whose name is held, was created in the batch."""
+        assert self._holds.get(name) is Hold.NAME, f"the name of the log {name!r} is not held"
+        self._there.add(name)
+
+    def _found(self, name: str, statement: DriverStatement) -> None:
+        for row in statement.rows(self._connection, {"wanted": name}):
+            self._there.add(name)
+            self._logs[name] = LockedLog(row.key, name, options_of(row), head_of(row))
 
     def locked(self) -> Iterable[LockedLog]:
         """The logs that are locked."""
         return self._logs.values()
 
-    def log(self, name: str) -> LockedLog:
-        """A log, locked. Raises LogNotFound."""
-        if name not in self._logs:
-            self.lock([name])
+    def log(self, name: str, hold: Hold = Hold.CHANGE) -> LockedLog:
+        """A log that the write has said it would ask for. Raises LogNotFound."""
+        held = self._holds.get(name)
+        assert held is not None, f"a write asks for the log {name!r} and has not said so: it is not locked"
+        assert held >= hold, f"a write asks for {hold.name} of the log {name!r} and has said {held.name}"
+        if name not in self._logs and name in self._there:
+            self._found(name, _LOG_AGAIN)
         try:
             return self._logs[name]
         except KeyError:
@@ -213,3 +263,8 @@ class Batch:
             "more_operations": log.operations,
             "more_bytes": log.bytes,
         }
+
+
+def _name_key(name: str) -> int:
+    """A number of 32 bits for a name. Names that share one wait for each other."""
+    return crc32(name.encode()) - (1 << 31)

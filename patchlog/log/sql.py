@@ -16,7 +16,7 @@ from patchlog.codec.ingest import header_frame
 from patchlog.codec.options import Limits
 from patchlog.codec.patch_ids import PatchId, parse_patch_id
 from patchlog.errors import LogAlreadyExists, LogNotFound, PositionGone, StorageError
-from patchlog.log.batch import Batch
+from patchlog.log.batch import Batch, Hold
 from patchlog.log.chunks import logged_patches, stored_patches
 from patchlog.log.contract import PatchFormat, PreparedAppend, Told
 from patchlog.log.database import Database
@@ -119,9 +119,10 @@ class SqlLogStore:
             ).first()
             if row is None:
                 raise LogAlreadyExists(f"there is a log {name!r} already")
+            batch.made(name)
             return description_of(row)
 
-        return self.writer.do(Job(run))
+        return self.writer.do(Job(run, name, hold=Hold.NAME))
 
     def log(self, name: str) -> SqlPatchLog:
         """The log of that name, whether it is there or not."""
@@ -150,7 +151,7 @@ class SqlLogStore:
             batch.connection.execute(delete(LOG).where(LOG.c.name == name))
             batch.changed.add(name)
 
-        self.writer.do(Job(run))
+        self.writer.do(Job(run, name, hold=Hold.WHOLE))
         self.forget(name)
         with suppress(StorageError):  # the log is gone, and so will be its files when there is a next time
             self.log(name).snapshots.sweep()
@@ -318,7 +319,9 @@ class SqlPatchLog:
 
     def truncate_before(self, version: int | None = None, *, force: bool = False) -> LogDescription:
         """Forget the bytes of all patches below a version."""
-        while not self._store.writer.do(Job(lambda batch: truncate_some(batch, self._name, version, force=force))):
+        while not self._store.writer.do(
+            Job(lambda batch: truncate_some(batch, self._name, version, force=force), self._name)
+        ):
             pass
         return self.describe()
 

@@ -12,7 +12,7 @@ from typing import Final
 from patchlog.codec.ingest import IngestedPatch
 from patchlog.codec.patch_ids import PatchId
 from patchlog.errors import LogNotFound, UsageError
-from patchlog.log.batch import Batch, LockedLog
+from patchlog.log.batch import Batch, Hold, LockedLog
 from patchlog.log.records import ANY_HEAD, Appended, ExpectedHead, Head, LogOptions
 from patchlog.log.sql_spool import SqlSpool
 from patchlog.log.staging import Staging
@@ -26,6 +26,8 @@ _TRIES_WITHOUT_LOCK: Final = 3
 
 class StagedAppend:
     """The append of one upload to one log, whose options were those when it began. A `Write`."""
+
+    hold: Final = Hold.CHANGE
 
     def __init__(
         self,

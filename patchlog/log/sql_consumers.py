@@ -75,7 +75,7 @@ class SqlConsumers:
             row = connection.execute(_CONSUMERS.where(CONSUMER.c.name == name), {"wanted": self._log}).one()
             return _consumer(row)
 
-        return self._writer.do(Job(run))
+        return self._writer.do(Job(run, self._log))
 
     def forget(self, name: str) -> None:
         """The consumer reads no more."""
@@ -87,7 +87,7 @@ class SqlConsumers:
             if batch.connection.execute(gone).rowcount == 0:
                 raise ConsumerNotFound(f"there is no consumer {name!r}")
 
-        self._writer.do(Job(run))
+        self._writer.do(Job(run, self._log))
 
 
 def _rows(database: Database, log: str) -> list[AnyRow]:

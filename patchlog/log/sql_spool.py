@@ -9,13 +9,13 @@ from typing import Final
 from sqlalchemy import Connection, delete, insert, select
 
 from patchlog.errors import LogNotFound, StorageError
-from patchlog.log.batch import Batch
+from patchlog.log.batch import Batch, Hold
 from patchlog.log.chunks import StoredBody
 from patchlog.log.database import Database
 from patchlog.log.driver import insert_rows
 from patchlog.log.rows import now_ms
 from patchlog.log.staging import MAX_PATCHES, SpooledChunk
-from patchlog.log.tables import LOG, PATCH_CHUNK, STAGE, body_of_stage
+from patchlog.log.tables import PATCH_CHUNK, STAGE, body_of_stage
 from patchlog.log.writer import Job, Writer
 
 __all__ = ["SqlSpool", "sweep_stages"]
@@ -37,15 +37,16 @@ class SqlSpool:
     def put(self, chunks: Sequence[SpooledChunk], /) -> None:
         """Keep chunks."""
         if self.stage is None:
-            self._log_key, self.stage = self._writer.do(Job(self._begin))
+            self._log_key, self.stage = self._writer.do(Job(self._begin, self._log, hold=Hold.PRESENCE))
         rows = [(self._log_key, body_of_stage(self.stage, chunk.ordinal), chunk.number, chunk.data) for chunk in chunks]
 
         def write(batch: Batch) -> None:
-            if not _is_there(batch.connection, self._log_key):
+            if batch.log(self._log, Hold.PRESENCE).key != self._log_key:
                 raise LogNotFound(f"the log {self._log!r} was deleted during an upload to it")
             insert_rows(batch.connection, PATCH_CHUNK, rows)
 
-        self._writer.do(Job(write, size=sum(len(chunk.data) for chunk in chunks)))
+        size = sum(len(chunk.data) for chunk in chunks)
+        self._writer.do(Job(write, self._log, size=size, hold=Hold.PRESENCE))
 
     def chunks(self, ordinal: int, /) -> Iterator[bytes]:
         """Yield the chunks of a patch."""
@@ -61,24 +62,19 @@ class SqlSpool:
 
     def _begin(self, batch: Batch) -> tuple[int, int]:
         sweep_stages(batch)
-        connection = batch.connection
-        log_key = connection.execute(select(LOG.c.key).where(LOG.c.name == self._log)).scalar()
-        if log_key is None:
-            raise LogNotFound(f"there is no log {self._log!r}")
+        log_key = batch.log(self._log, Hold.PRESENCE).key
         row = {"log": log_key, "begun_ms": now_ms()}
-        return log_key, connection.execute(insert(STAGE).returning(STAGE.c.key), row).scalar_one()
+        return log_key, batch.connection.execute(insert(STAGE).returning(STAGE.c.key), row).scalar_one()
 
 
 def sweep_stages(batch: Batch) -> None:
     """Delete what is left of uploads that were cut off."""
     connection = batch.connection
-    old = connection.execute(select(STAGE).where(STAGE.c.begun_ms < batch.now_ms - _STAGE_LIVES_MS)).all()
+    # What another process sweeps or takes into a log at this moment is left to it.
+    is_old = STAGE.c.begun_ms < batch.now_ms - _STAGE_LIVES_MS
+    old = connection.execute(select(STAGE).where(is_old).with_for_update(skip_locked=True)).all()
     for row in old:
         _delete_stage(connection, row.log, row.key)
-
-
-def _is_there(connection: Connection, log_key: int) -> bool:
-    return connection.execute(select(LOG.c.key).where(LOG.c.key == log_key)).first() is not None
 
 
 def _delete_stage(connection: Connection, log_key: int, stage: int) -> None:

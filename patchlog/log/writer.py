@@ -16,7 +16,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 from patchlog.codec.patch_ids import PatchId
 from patchlog.errors import PatchLogError, StorageError
-from patchlog.log.batch import Batch
+from patchlog.log.batch import Batch, Hold
 from patchlog.log.contract import Told
 from patchlog.log.database import Database
 from patchlog.log.driver import execute
@@ -41,7 +41,11 @@ class Write(Protocol[_Written_co]):
 
     @property
     def log(self) -> str | None:
-        """The log that it is going to ask the batch for."""
+        """The log that it is going to ask the batch for, which is locked before anything is written."""
+
+    @property
+    def hold(self) -> Hold:
+        """How firmly that is to be held."""
 
     @property
     def ids(self) -> Sequence[PatchId]:
@@ -63,6 +67,7 @@ class Job(Generic[_Result]):
     log: str | None = None
     ids: Sequence[PatchId] = ()
     size: int = 0
+    hold: Hold = Hold.CHANGE
 
 
 @dataclass(slots=True)
@@ -172,10 +177,12 @@ def _extent(submission: _Submission) -> tuple[int, int]:
 def _ask_ahead(batch: Batch, writes: Iterable[Write[Any]]) -> None:
     """Lock the logs of all writes, and look for all ids, each with one query."""
     ids: dict[str, set[PatchId]] = {}
+    holds: dict[str, Hold] = {}
     for write in writes:
         if write.log is not None:
             ids.setdefault(write.log, set()).update(write.ids)
-    batch.lock(ids)
+            holds[write.log] = max(write.hold, holds.get(write.log, write.hold))
+    batch.lock(holds)
     for log in batch.locked():
         batch.ask(log, ids[log.name])
 

@@ -91,7 +91,7 @@ class SqlSnapshotIndex:
             )
             return Begun(wanted, owner.bytes, location, log.options, base)
 
-        return self._writer.do(Job(run))
+        return self._writer.do(Job(run, self._log))
 
     def renew(self, begun: Begun) -> None:
         """Say that it is still being made."""
@@ -121,7 +121,7 @@ class SqlSnapshotIndex:
             )
             return next(filed for filed in _there(connection, key) if filed.location == begun.location).snapshot
 
-        return self._writer.do(Job(run))
+        return self._writer.do(Job(run, self._log))
 
     def fail(self, begun: Begun, reason: str) -> None:
         """It could not be made."""
@@ -136,7 +136,7 @@ class SqlSnapshotIndex:
             connection.execute(delete(SNAPSHOT).where(SNAPSHOT.c.log == key, SNAPSHOT.c.version == version))
             _throw_away(connection, [gone.location])
 
-        self._writer.do(Job(run))
+        self._writer.do(Job(run, self._log))
 
     def trash(self) -> Sequence[str]:
         """The files that are to be deleted, of all logs."""
@@ -147,7 +147,10 @@ class SqlSnapshotIndex:
         """These files were deleted."""
 
         def run(batch: Batch) -> None:
-            batch.connection.execute(delete(SNAPSHOT_TRASH).where(SNAPSHOT_TRASH.c.location.in_(locations)))
+            location = SNAPSHOT_TRASH.c.location
+            # What another process takes out at this moment is left to it: who empties the trash waits for nobody.
+            mine = select(location).where(location.in_(locations)).with_for_update(skip_locked=True)
+            batch.connection.execute(delete(SNAPSHOT_TRASH).where(location.in_(mine)))
 
         self._writer.do(Job(run))
 
@@ -158,7 +161,7 @@ class SqlSnapshotIndex:
             if batch.connection.execute(update(SNAPSHOT_BUILD).where(mine).values(**values)).rowcount == 0:
                 raise lost(begun.version)
 
-        self._writer.do(Job(run))
+        self._writer.do(Job(run, self._log))
 
 
 def throw_files_away(batch: Batch, log: str) -> None:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
+from logging import getLogger
 from typing import Final, Protocol, TypeAlias, TypeVar
 
 from patchlog.codec.options import Limits
@@ -36,6 +37,8 @@ Check: TypeAlias = Callable[[], object]
 _Lines: TypeAlias = list[Line]
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
+
+_logger: Final = getLogger(__name__)
 
 _CHUNK_BYTES: Final = 256 << 10
 _RENEW_SECONDS: Final = 10.0
@@ -117,11 +120,18 @@ class LocalSnapshots:
         return digest.digest() == filed.snapshot.sha256
 
     def sweep(self) -> None:
-        """Delete the files that are in the trash."""
-        if locations := self._index.trash():
-            for location in locations:
-                self._files.delete(location)
-            self._index.emptied(locations)
+        """Delete the files that are in the trash. One that cannot be deleted stays there for the next time."""
+        if deleted := [location for location in self._index.trash() if self._is_deleted(location)]:
+            self._index.emptied(deleted)
+
+    def _is_deleted(self, location: str) -> bool:
+        """Delete a file, and say whether that was possible."""
+        try:
+            self._files.delete(location)
+        except Exception as error:  # noqa: BLE001  storages have errors of their own, and no work depends on this
+            _logger.warning("the file of a snapshot that is not needed stays for now: %s: %s", location, error)
+            return False
+        return True
 
     def _made(self, begun: Begun, check: Check, write: Callable[[_Keep], Written]) -> Snapshot:
         keep = _Keep(self._index, begun, check)
@@ -145,7 +155,7 @@ class LocalSnapshots:
         """Leave nothing. Where the log is gone, or taken over, nobody need be told."""
         with suppress(PatchLogError):
             self._index.fail(begun, reason)
-        self._files.delete(begun.location)
+        self._is_deleted(begun.location)  # else it is known by its location, and thrown away with the next one
 
     def _changes_until(self, begun: Begun, keep: _Keep) -> QuadChanges:
         after = 0 if begun.base is None else begun.base.snapshot.version

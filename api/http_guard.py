@@ -32,6 +32,8 @@ from api.settings import Settings
 __all__ = ["GuardedConfig", "GuardedHttp"]
 
 _HEAD_END: Final = re.compile(rb"\r?\n\r?\n")
+_END_BYTES: Final = 4
+"""It has at most so many."""
 _UPGRADE: Final = re.compile(rb"(?mi)^(?:upgrade|http2-settings)[ \t]*:[^\n]*\n")
 _LENGTH: Final = re.compile(rb"(?mi)^content-length[ \t]*:[ \t]*0*(\d{1,20})[ \t]*\r?$")
 """As many digits as the parser takes, and any zeros before them."""
@@ -130,6 +132,8 @@ class GuardedHttp(HttpToolsProtocol):
         super().__init__(*arguments, **named)
         self._settings = self.config.settings
         self._head = bytearray()
+        self._searched = 0
+        """So many bytes of the head hold no end of it."""
         self._is_in_body = False
         self._body_left: int | None = 0
         """None where only the parser knows: the body is chunked."""
@@ -242,7 +246,9 @@ class GuardedHttp(HttpToolsProtocol):
         """The head, once it is complete. What came behind it stays."""
         if self._head_timer is None:
             self._await_head()
-        end = _HEAD_END.search(self._head)
+        # An end may have begun in what was searched.
+        end = _HEAD_END.search(self._head, max(0, self._searched - _END_BYTES + 1))
+        self._searched = 0 if end else len(self._head)
         if (end.end() if end else len(self._head)) > self._settings.max_head_bytes:
             line_end = self._head.find(b"\n")
             is_line_too_long = line_end < 0 or line_end > self._settings.max_head_bytes

@@ -62,6 +62,45 @@ def test_files_go_with_what_they_are_of(folder, kept, sql_store):
     assert [rows(sql_store, table) for table in ("snapshot", "snapshot_build", "snapshot_trash")] == [0, 0, 0]
 
 
+@pytest.mark.parametrize("how", ["delete", "give up"])
+def test_file_that_cannot_be_deleted_is_left_for_later(folder, kept, sql_store, caplog, how):
+    """Every snapshot of every log failed for one such file."""
+    kept.snapshots.build(1)
+    if how == "delete":
+        (stuck,) = files(folder)
+        spoil(stuck)
+        kept.snapshots.delete(1)
+    else:
+        begun = kept.snapshots.begin(2)
+        stuck = Path(f"{begun.location}.part")
+        with pytest.raises(StorageError, match="enough"):
+            kept.snapshots.build_begun(begun, lambda: fail_with(stuck))
+
+    sql_store.create("others")
+    assert sql_store.log("others").snapshots.put(0, [NQUADS], "nquads").quads == 1
+    assert kept.snapshots.build(3).quads == 3
+    assert rows(sql_store, "snapshot_trash") == 1
+    assert str(stuck.name.removesuffix(".part")) in caplog.text
+
+    (stuck / "one").unlink()
+    stuck.rmdir()
+    kept.snapshots.sweep()
+    assert rows(sql_store, "snapshot_trash") == 0
+    assert kept.snapshots.verify(3)
+
+
+def fail_with(stuck):
+    spoil(stuck)
+    raise StorageError("enough")
+
+
+def spoil(file):
+    """Have something there that cannot be deleted as a file, for root either."""
+    file.unlink(missing_ok=True)
+    file.mkdir(parents=True)
+    (file / "one").write_bytes(b"")
+
+
 def test_snapshots_of_sqlite_are_beside_it_and_move_with_it(tmp_path, patches):
     (tmp_path / "here").mkdir()
     store = SqlLogStore(f"sqlite:///{tmp_path}/here/people.db")

@@ -6,7 +6,7 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from api.parameters import MOST_VERSION
+from api.parameters import HASH, LOG_ID, MOST_VERSION
 from patchlog.log.records import LogOptions
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "OptionsDocument",
     "PatchDocument",
     "PatchesDocument",
+    "PositionDocument",
     "ProblemDocument",
     "RevertDocument",
     "SnapshotDocument",
@@ -213,14 +214,27 @@ class VerificationDocument(BaseModel):
     reason: str | None
 
 
+class PositionDocument(BaseModel):
+    """A version of a log, with the id of the log and the chain hash at that version."""
+
+    log_id: str
+    version: int
+    hash: str
+
+
 class ConsumerDocument(BaseModel):
-    """How far a consumer has read. `lag_seconds` is the age of the oldest patch that it has not."""
+    """How far a consumer has read. `lag_seconds` is the age of the oldest patch that it has not.
+
+    `log_id` is the id of the log, `hash` the chain hash at `version`.
+    """
 
     name: str
     version: int
     lag_versions: int
     lag_seconds: float
     updated: str
+    log_id: str
+    hash: str
 
 
 class ConsumersDocument(BaseModel):
@@ -236,6 +250,12 @@ class AdvanceDocument(BaseModel):
 
     version: int = Field(ge=0, le=MOST_VERSION, description="The last version that it has read; 0 for none.")
     force: bool = Field(default=False, description="Whether it may go back.")
+    hash: str | None = Field(
+        default=None, pattern=HASH, description="The chain hash at that version, as the reader knows it: it is checked."
+    )
+    log_id: str | None = Field(
+        default=None, pattern=LOG_ID, description="The id of the log that was read: it is checked."
+    )
 
 
 class SnapshotDocument(BaseModel):

@@ -63,6 +63,7 @@ PROBLEMS: Final[Mapping[type[errors.PatchLogError], Problem]] = {
     errors.PatchAlreadyExists: Problem(409, "patch-exists", "The id belongs to another patch"),
     errors.RevertConflict: Problem(409, "revert-conflict", "Later patches say the opposite"),
     errors.PositionGone: Problem(410, "position-gone", "The patch was truncated away"),
+    errors.HistoryMismatch: Problem(409, "history-mismatch", "The position is of another history"),
     errors.ConsumerNotFound: Problem(404, "consumer-not-found", "There is no such consumer"),
     errors.ConsumerRefused: Problem(409, "consumer-refused", "The consumer cannot stand there"),
     errors.TruncationRefused: Problem(409, "truncation-refused", "The patches are still needed"),
@@ -130,6 +131,8 @@ def answer_to(error: BaseException, log: str | None = None) -> Response:
     for name in ("frame", "row", "line", "position", "oldest_kept", "id", "version", "consumer"):
         if (place := getattr(error, name, None)) is not None:
             members[name] = place
+    if isinstance(error, errors.HistoryMismatch):
+        members |= {name: getattr(error, name) for name in ("reason", "last_common", "head_version", "log_id")}
     if isinstance(error, errors.PositionGone) and log is not None:
         members["snapshots"] = f"/logs/{log}/snapshots"
         members["snapshot"] = f"{members['snapshots']}/latest"

@@ -6,7 +6,9 @@ from typing import Annotated, Final, Literal, TypeAlias
 
 from fastapi import Query
 
-__all__ = ["LAST_NAME", "MOST_VERSION", "StreamType", "Version"]
+from patchlog.log.position import Position
+
+__all__ = ["HASH", "LAST_NAME", "LOG_ID", "MOST_VERSION", "Hash", "LogId", "StreamType", "Version", "position_of"]
 
 MOST_VERSION: Final = (1 << 63) - 1
 
@@ -15,7 +17,23 @@ LAST_NAME: Final = r"^[A-Za-z0-9._-]{0,100}$"
 
 Version: TypeAlias = Annotated[int, Query(ge=0, le=MOST_VERSION)]
 
+HASH: Final = r"^[0-9a-fA-F]{64}$"
+LOG_ID: Final = r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
+
+Hash: TypeAlias = Annotated[
+    str | None,
+    Query(pattern=HASH, description="The chain hash that the log must have at that version; else the answer is 409."),
+]
+LogId: TypeAlias = Annotated[
+    str | None, Query(pattern=LOG_ID, description="The id that the log must have; else the answer is 409.")
+]
+
 StreamType: TypeAlias = Annotated[
     Literal["frame", "flat", "punctuated"] | None,
     Query(alias="stream-type", description="Of Jelly-Patch. What is stored is punctuated, and goes out as it is."),
 ]
+
+
+def position_of(version: int, hash: str | None, log_id: str | None) -> Position:
+    """The position that a request names; what it leaves out is not checked."""
+    return Position(None if log_id is None else log_id.lower(), version, None if hash is None else bytes.fromhex(hash))

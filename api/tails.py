@@ -23,12 +23,13 @@ from itertools import islice
 from typing import Final, Protocol, TypeVar
 
 from api.outgoing import Piece, cut
-from patchlog.errors import LogNotFound, PositionGone, StorageError
+from patchlog.errors import HistoryMismatch, LogNotFound, PositionGone, StorageError
 from patchlog.log.contract import LogStore, PatchLog, PreparedAppend, Told
-from patchlog.log.records import Head, LoggedPatch
+from patchlog.log.position import After, Position
+from patchlog.log.records import LoggedPatch
 from patchlog.log.wakeups import Wakeups
 
-__all__ = ["Feed", "LocalLogStore", "Run", "Tails"]
+__all__ = ["Feed", "LocalLogStore", "Run", "Tails", "checked_head"]
 
 _HELD_BYTES: Final = 1 << 20
 _LARGE_BYTES: Final = 256 << 10
@@ -75,6 +76,13 @@ class _Held:
     data: bytes | None
 
 
+def checked_head(log: PatchLog, after: After) -> Position:
+    """Return the head of a log whose patches after a position are kept. Raises HistoryMismatch, PositionGone."""
+    head = log.position()
+    log.read(after, limit=1)
+    return head
+
+
 class Tails:
     """The feeds of a process. All but `hear` belongs to the event loop."""
 
@@ -90,7 +98,7 @@ class Tails:
         store.wakeups.subscribe(self.hear)
 
     @contextmanager
-    def feed(self, log: PatchLog, head: Head) -> Iterator[Feed]:
+    def feed(self, log: PatchLog, head: Position) -> Iterator[Feed]:
         """The feed of a log, which is at this head or beyond, for as long as the block lasts."""
         feed = self._feeds.get(log.name)
         if feed is None or feed.has_ended:
@@ -142,19 +150,23 @@ class Tails:
 class Feed:
     """The newest patches of one log."""
 
-    def __init__(self, log: PatchLog, head: Head, run: Run) -> None:
+    def __init__(self, log: PatchLog, head: Position, run: Run) -> None:
         self.tails = 0
-        self.version = head.version
-        """The newest patch that it knows."""
         self.has_ended = False
+        self._position = head
+        """Of the newest patch that it knows."""
         self._log = log
         self._run = run
-        self._last_id = head.id
         self._held: deque[_Held] = deque()
         self._held_bytes = 0
         self._woken = asyncio.Event()
         self._changed = asyncio.Event()
         self._task = asyncio.create_task(self._follow())
+
+    @property
+    def version(self) -> int:
+        """The newest patch that it knows."""
+        return self._position.version
 
     def wake(self) -> None:
         """Look at the log."""
@@ -195,7 +207,8 @@ class Feed:
         if ready := self._ready(after):
             yield ready
             return
-        patches = await self._run(lambda: cut(self._log.read(after, limit=_READ_AT_ONCE), _SENT_BYTES))
+        position = Position(self._position.log_id, after, None)
+        patches = await self._run(lambda: cut(self._log.read(position, limit=_READ_AT_ONCE), _SENT_BYTES))
         while pieces := await self._run(partial(_next_of, patches)):
             if pieces[-1].ends_patch:
                 patches = iter(())  # what was read ahead is not to wait in memory for a client that does not read
@@ -222,42 +235,39 @@ class Feed:
                     while await self._read_some():
                         pass
                 await self._woken.wait()
-        except (LogNotFound, PositionGone):
+        except (LogNotFound, PositionGone, HistoryMismatch):
             self.end()
 
     async def _read_some(self) -> bool:
         """Take what is new, and say whether there may be more."""
-        if not (new := await self._run(self._new_patches)):
+        new, position = await self._run(self._new_patches)
+        if not new:
             return False
         for version, data in new:
             self._held.append(_Held(version, data))
             self._held_bytes += len(data or b"")
         while self._held_bytes > _HELD_BYTES and len(self._held) > 1:
             self._held_bytes -= len(self._held.popleft().data or b"")
-        self.version = new[-1][0]
+        self._position = position
         self._changed.set()
         self._changed = asyncio.Event()
         return True
 
-    def _new_patches(self) -> list[tuple[int, bytes | None]]:
+    def _new_patches(self) -> tuple[list[tuple[int, bytes | None]], Position]:
+        """The next patches and the position after them. Raises HistoryMismatch where the log has become another one."""
+        position = self._position
         head = self._log.head()
-        if head.version < self.version:
-            raise LogNotFound(f"the log {self._log.name!r} was deleted")
-        if head.version == self.version:
-            return []
-        new = []
+        if (head.version, head.hash) == (position.version, position.hash):
+            return [], position
+        new: list[tuple[int, bytes | None]] = []
         size = 0
-        last_id = self._last_id
-        for logged in self._log.read(self.version, limit=_READ_AT_ONCE):
-            if logged.record.prev != last_id:
-                raise LogNotFound(f"the log {self._log.name!r} was deleted")
-            last_id = logged.record.id
+        for logged in self._log.read(position, limit=_READ_AT_ONCE):
+            position = position.follow(logged.record)
             new.append((logged.record.version, _small(logged)))
             size += len(new[-1][1] or b"")
             if size > _HELD_BYTES:
                 break
-        self._last_id = last_id
-        return new
+        return new, position
 
 
 def _next_of(patches: Iterator[list[Piece]]) -> list[Piece]:

@@ -16,6 +16,7 @@
     │   │   └── ConflictError          and has changed the same     .quads .namespaces
     │   ├── PatchAlreadyExists (.id .version)  ├── RevertConflict (.examples)
     │   ├── PositionGone (.oldest_kept)
+    │   ├── HistoryMismatch            a position is of another history     .version .last_common .head_version .log_id
     │   ├── ConsumerNotFound  ├── ConsumerRefused  ├── TruncationRefused (.consumer)
     │   └── SnapshotNotFound  ├── SnapshotRefused  └── SnapshotBusy (.version)
     ├── StorageError                   the database failed; its error is chained     .is_transient
@@ -37,6 +38,7 @@ __all__ = [
     "ConsumerNotFound",
     "ConsumerRefused",
     "HeadMismatch",
+    "HistoryMismatch",
     "InvalidSyntax",
     "InvalidTerm",
     "LimitExceeded",
@@ -219,6 +221,45 @@ class PositionGone(LogError):
         return (
             f"version {self.position} was truncated away; the oldest kept is {self.oldest_kept}: start from a snapshot"
         )
+
+
+class HistoryMismatch(LogError):
+    """A position is of another history than the log has: nothing was read or written.
+
+    `last_common` is the last version that both are known to share, if any. `head_version` and `log_id` are the log's.
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        *,
+        version: int,
+        last_common: int | None = None,
+        head_version: int | None = None,
+        log_id: str | None = None,
+    ) -> None:
+        super().__init__(reason, version, last_common, head_version, log_id)
+        self.reason = reason
+        self.version = version
+        self.last_common = last_common
+        self.head_version = head_version
+        self.log_id = log_id
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _history_mismatch, self.args
+
+    def __str__(self) -> str:
+        common = "" if self.last_common is None else f"; both are the same up to version {self.last_common}"
+        return (
+            f"{self.reason}{common}. Nothing was read or written: start again from this log, or restore the log that "
+            "has this history"
+        )
+
+
+def _history_mismatch(
+    reason: str, version: int, last_common: int | None, head_version: int | None, log_id: str | None
+) -> HistoryMismatch:
+    return HistoryMismatch(reason, version=version, last_common=last_common, head_version=head_version, log_id=log_id)
 
 
 class ConsumerNotFound(LogError):

@@ -21,11 +21,12 @@ from api.grpc_door.calls import (
 )
 from api.outgoing import Piece, cut
 from api.service import Service
+from api.tails import checked_head
 from patchlog.codec.fields import varint
 from patchlog.codec.framing import FrameSplitter
 from patchlog.codec.patch_ids import parse_patch_id
-from patchlog.log.contract import PatchLog
-from patchlog.log.records import ANY_HEAD, Appended, ExpectedHead, Head
+from patchlog.log.position import Position
+from patchlog.log.records import ANY_HEAD, EMPTY_HEAD, Appended, ExpectedHead
 from patchlog.wire import PatchReceived, PatchSubscribe
 
 __all__ = ["publish_patches", "subscribe_patches"]
@@ -42,11 +43,12 @@ async def subscribe_patches(service: Service, request: bytes, context: Context) 
         refuse(grpc.StatusCode.INVALID_ARGUMENT, "the request is no PatchSubscribe")
     await check(service, context, "read", asked.log)
     log = service.log(asked.log)
-    head = await service.run(lambda: _checked(log, asked.after))
+    after = _position(asked)
+    head = await service.run(lambda: checked_head(log, after))
     await accept(context)
     frames = _Frames()
     if asked.until:
-        patches = await service.run(lambda: cut(log.read(asked.after, until=asked.until)))
+        patches = await service.run(lambda: cut(log.read(after, until=asked.until)))
         async for frame in read_ahead(service, map(frames.of, patches)):
             yield frame
         return
@@ -78,11 +80,12 @@ async def publish_patches(service: Service, frames: AsyncIterator[bytes], contex
     return _received(appended)
 
 
-def _checked(log: PatchLog, after: int) -> Head:
-    """The head of a log whose patches behind a version are kept."""
-    head = log.head()
-    log.read(after, limit=1)
-    return head
+def _position(asked: PatchSubscribe) -> Position:
+    """What the first patch follows; what is empty is not checked."""
+    position = Position(asked.log_id.lower() or None, asked.after, asked.hash or None)
+    if position.hash is not None and len(position.hash) != len(EMPTY_HEAD.hash):
+        refuse(grpc.StatusCode.INVALID_ARGUMENT, f"the hash has {len(position.hash)} bytes; it is 32 bytes of SHA-256")
+    return position
 
 
 class _Frames:

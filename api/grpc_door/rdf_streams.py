@@ -21,6 +21,7 @@ from api.grpc_door.publishing import Publication, published
 from api.grpc_door.requested import stream_options
 from api.service import Service
 from patchlog.log.contract import PatchLog
+from patchlog.log.position import head_position
 from patchlog.log.records import check_log_name
 from patchlog.wire import RdfStreamReceived, RdfStreamSubscribe
 
@@ -53,7 +54,7 @@ async def subscribe_rdf(service: Service, request: bytes, context: Context) -> A
             async for frame in read_ahead(service, frames):
                 yield frame
         if at is None:
-            with service.tails.feed(log, head) as feed:
+            with service.tails.feed(log, head_position(description)) as feed:
                 async for pieces in feed.patches(version, service.settings.heartbeat_seconds):
                     for frame in await service.run(partial(_frames_of, stream, pieces)):
                         yield frame

@@ -7,6 +7,7 @@ from fastapi.responses import JSONResponse
 
 from api.access import may
 from api.documents import AdvanceDocument, ConsumerDocument, ConsumersDocument
+from api.parameters import position_of
 from api.service import service_of
 from patchlog.errors import ConsumerNotFound
 from patchlog.log.documents import consumer_document
@@ -54,11 +55,15 @@ async def describe_consumer(request: Request, log: str, consumer: str) -> Respon
     dependencies=[may("read")],
 )
 async def advance_consumer(request: Request, log: str, consumer: str, place: AdvanceDocument) -> Response:
-    """Keep the position of a consumer. A new name is a new consumer. It goes back by `force` only."""
+    """Keep the position of a consumer. A new name is a new consumer. It goes back by `force` only.
+
+    `hash` and `log_id` are compared with the log's: 409 where the reader has read another history.
+    """
     service = service_of(request)
 
     def advance() -> Consumer:
-        return service.log(log).consumers.advance(consumer, place.version, force=place.force)
+        position = position_of(place.version, place.hash, place.log_id)
+        return service.log(log).consumers.advance(consumer, position, force=place.force)
 
     return JSONResponse(consumer_document(await service.run(advance)), headers=_HEADERS)
 

@@ -10,11 +10,19 @@ from fastapi.responses import JSONResponse
 
 from api.access import may, principal_of, readable_logs
 from api.conditions import tag
-from api.documents import LogDocument, LogsDocument, NewLogDocument, TruncationDocument, VerificationDocument
-from api.parameters import LAST_NAME
+from api.documents import (
+    LogDocument,
+    LogsDocument,
+    NewLogDocument,
+    PositionDocument,
+    TruncationDocument,
+    VerificationDocument,
+)
+from api.parameters import LAST_NAME, MOST_VERSION, Hash, LogId, position_of
 from api.service import Service, service_of
 from patchlog.errors import LogAlreadyExists
-from patchlog.log.documents import description_document, verification_document
+from patchlog.log.documents import description_document, position_document, verification_document
+from patchlog.log.position import Position
 from patchlog.log.records import LogDescription, LogOptions
 
 __all__ = ["router"]
@@ -63,6 +71,38 @@ async def describe_log(request: Request, log: str) -> Response:
     """Describe a log as it stands. The entity tag is the id of its head."""
     service = service_of(request)
     return _described(await service.run(lambda: service.log(log).describe()))
+
+
+@router.get(
+    "/logs/{log}/position",
+    summary="Get or check a position",
+    response_model=PositionDocument,
+    dependencies=[may("read")],
+)
+async def log_position(
+    request: Request,
+    log: str,
+    version: Annotated[int | None, Query(ge=0, le=MOST_VERSION, description="The head, where it is missing.")] = None,
+    hash: Hash = None,
+    log_id: LogId = None,
+) -> Response:
+    """Get the id of the log and the chain hash at a version: what a reader keeps of how far it has read.
+
+    With `hash` and `log_id` the log is checked: the answer is 409 where it is another one, was restored to an older
+    state, or has another history.
+    """
+    service = service_of(request)
+
+    def found() -> Position:
+        patch_log = service.log(log)
+        if version is not None:
+            patch_log.check(position_of(version, hash, log_id))
+            return patch_log.position(version)
+        position = patch_log.position()
+        patch_log.check(position_of(position.version, hash, log_id))
+        return position
+
+    return JSONResponse(position_document(await service.run(found)), headers={"Cache-Control": "no-store"})
 
 
 @router.delete("/logs/{log}", summary="Delete a log", status_code=204, dependencies=[may("admin")])

@@ -22,11 +22,12 @@ from api.negotiation import (
     chosen,
     coding_of_answer,
 )
-from api.parameters import MOST_VERSION, StreamType, Version
+from api.parameters import MOST_VERSION, Hash, LogId, StreamType, Version, position_of
 from api.service import Service, service_of
 from patchlog.errors import PositionGone
 from patchlog.log.documents import Document, record_document
 from patchlog.log.history import headers_of
+from patchlog.log.position import Position
 from patchlog.log.records import LoggedPatch, PatchRecord
 
 __all__ = ["router"]
@@ -34,6 +35,7 @@ __all__ = ["router"]
 router = APIRouter(tags=["patches"])
 
 _JSON_PAGE: Final = 1000
+_OF_THIS_PAGE: Final = frozenset({"after", "limit", "hash"})
 _SMALLEST_COMPRESSED: Final = 1024
 _PATCHES_SCHEMA: Final = PatchesDocument.model_json_schema(ref_template="#/components/schemas/{model}")
 
@@ -51,9 +53,14 @@ async def read_patches(
     after: Version = 0,
     until: Annotated[int | None, Query(ge=0, le=MOST_VERSION)] = None,
     limit: Annotated[int | None, Query(ge=0, le=MOST_VERSION)] = None,
+    hash: Hash = None,
+    log_id: LogId = None,
     stream_type: StreamType = None,
 ) -> Response:
-    """Get the patches behind a version, up to the head, `limit` of them, or version `until`.
+    """Get the patches after a version, up to the head, `limit` of them, or version `until`.
+
+    With `hash`, the chain hash at `after`, and `log_id` the log is checked first: the answer is 409 where it is, or has
+    become, another one.
 
     They come as one Jelly-Patch stream, as one RDF Patch text, or as a list of descriptions in JSON. Where there are
     more than `limit`, the header `Link` says where the rest is.
@@ -63,11 +70,12 @@ async def read_patches(
     if form is JSON:
         limit = min(limit if limit is not None else _JSON_PAGE, _JSON_PAGE)
     wanted = _Wanted(form is JSON, stream_type)
-    found = await service.run(lambda: _range_of(service, log, after, until, limit, wanted))
+    position = position_of(after, hash, log_id)
+    found = await service.run(lambda: _range_of(service, log, position, until, limit, wanted))
     headers = {"Cache-Control": "no-cache", "Vary": "Accept, Accept-Encoding"}
     following = None
     if found.last < found.end and limit != 0:  # of which every page would lead to itself
-        kept = [(name, value) for name, value in request.query_params.multi_items() if name not in ("after", "limit")]
+        kept = [(name, value) for name, value in request.query_params.multi_items() if name not in _OF_THIS_PAGE]
         parameters = [("after", str(found.last)), ("limit", str(limit)), *kept]
         following = f"/logs/{log}/patches?{urlencode(parameters)}"
         headers["Link"] = f'<{following}>; rel="next"'
@@ -133,16 +141,19 @@ class _Range:
     documents: list[Document] = field(default_factory=list)
 
 
-def _range_of(service: Service, name: str, after: int, until: int | None, limit: int | None, wanted: _Wanted) -> _Range:
+def _range_of(
+    service: Service, name: str, position: Position, until: int | None, limit: int | None, wanted: _Wanted
+) -> _Range:
     log = service.log(name)
+    after = position.version
     head = log.head().version
     end = head if until is None else min(head, until)
     last = end if limit is None else min(end, after + limit)
     if wanted.is_described:
-        return _Range(last, end, documents=[_described(logged) for logged in log.read(after, until=last)])
+        return _Range(last, end, documents=[_described(logged) for logged in log.read(position, until=last)])
     if wanted.stream_type in (None, "punctuated"):
-        return _Range(last, end, Outgoing.of_stored(log.read_stored(after, until=last)))
-    return _Range(last, end, Outgoing.of(log, log.read(after, until=last), max(0, last - after), wanted.stream_type))
+        return _Range(last, end, Outgoing.of_stored(log.read_stored(position, until=last)))
+    return _Range(last, end, Outgoing.of(log, log.read(position, until=last), max(0, last - after), wanted.stream_type))
 
 
 def _one(

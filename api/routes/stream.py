@@ -11,10 +11,11 @@ from api.access import may
 from api.answers import Streamed, sent
 from api.negotiation import BODIES_OF_PATCHES, EVENTS, JELLY_PATCHES, PATCH_TEXT, Representation, chosen
 from api.outgoing import Compressor, Outflow, as_events, as_stored, as_text, cut
-from api.parameters import MOST_VERSION, Version
+from api.parameters import MOST_VERSION, Hash, LogId, Version, position_of
 from api.service import Service, service_of
+from api.tails import checked_head
 from patchlog.log.contract import StagingPatchLog
-from patchlog.log.records import Head
+from patchlog.log.position import Position
 
 __all__ = ["router"]
 
@@ -38,9 +39,14 @@ async def follow(
     log: str,
     after: Version = 0,
     wait: Annotated[float | None, Query(ge=0, description="Seconds to wait at most, for one answer that ends.")] = None,
+    hash: Hash = None,
+    log_id: LogId = None,
     last_event_id: Annotated[int | None, Header(ge=0, le=MOST_VERSION)] = None,
 ) -> Response:
-    """Get all patches behind a version, and then each new one when it is durable, without end.
+    """Get all patches after a version, and then each new one when it is durable, without end.
+
+    With `hash`, the chain hash at `after`, and `log_id` the log is checked first: the answer is 409 where it is, or has
+    become, another one. `hash` is not looked at where a header `Last-Event-ID` names another version.
 
     A Jelly-Patch stream has empty frames as heartbeats, an RDF Patch text empty comments. Of server-sent events each is
     a patch, its id the version, so that a browser goes on where it was. With `wait` the answer ends with the patches
@@ -48,25 +54,20 @@ async def follow(
     """
     service = service_of(request)
     form = chosen(request, (JELLY_PATCHES, PATCH_TEXT, EVENTS))
-    position = after if last_event_id is None else last_event_id
+    if last_event_id is not None and last_event_id != after:
+        after, hash = last_event_id, None
+    position = position_of(after, hash, log_id)
     patch_log = service.log(log)
-    head = await service.run(lambda: _checked(patch_log, position))
+    head = await service.run(lambda: checked_head(patch_log, position))
     if wait is None:
-        return Streamed(_live(service, patch_log, head, position, _outflow(form)), form.media_type, _HEADERS)
-    if head.version <= position:
+        return Streamed(_live(service, patch_log, head, after, _outflow(form)), form.media_type, _HEADERS)
+    if head.version <= after:
         with service.tails.feed(patch_log, head) as feed:
-            if not await feed.wait(position, min(wait, service.settings.max_wait_seconds)):
+            if not await feed.wait(after, min(wait, service.settings.max_wait_seconds)):
                 return Response(status_code=204, headers=_HEADERS)
     pieces = await service.run(lambda: cut(patch_log.read(position)))
     first = await service.run(lambda: next(pieces, []))
     return Streamed(sent(service.run, first, pieces, _outflow(form), Compressor(None)), form.media_type, _HEADERS)
-
-
-def _checked(log: StagingPatchLog, after: int) -> Head:
-    """The head of a log whose patches behind a version are kept."""
-    head = log.head()
-    log.read(after, limit=1)
-    return head
 
 
 def _outflow(form: Representation) -> Outflow:
@@ -76,7 +77,7 @@ def _outflow(form: Representation) -> Outflow:
 
 
 async def _live(
-    service: Service, log: StagingPatchLog, head: Head, after: int, outflow: Outflow
+    service: Service, log: StagingPatchLog, head: Position, after: int, outflow: Outflow
 ) -> AsyncIterator[bytes]:
     with service.tails.feed(log, head) as feed:
         async for pieces in feed.patches(after, service.settings.heartbeat_seconds):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from patchlog.client.async_connection import AsyncConnection
 from patchlog.client.consumer_calls import ConsumerCalls
+from patchlog.log.position import After
 from patchlog.log.records import Consumer
 
 __all__ = ["AsyncHttpConsumers"]
@@ -24,7 +25,7 @@ class AsyncHttpConsumers:
         """The consumer of that name."""
         return await self._connection.carry_out(self._calls.find(name))
 
-    async def advance(self, name: str, version: int, *, force: bool = False) -> Consumer:
+    async def advance(self, name: str, version: After, *, force: bool = False) -> Consumer:
         """Say that all patches up to a version were read."""
         return await self._connection.carry_out(self._calls.advance(name, version, force=force))
 

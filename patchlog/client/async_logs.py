@@ -18,6 +18,7 @@ from patchlog.client.sending import prepared_without_blocking
 from patchlog.codec.patch_ids import PatchId
 from patchlog.errors import StorageError
 from patchlog.log.contract import PatchFormat
+from patchlog.log.position import After, Position, as_position
 from patchlog.log.records import (
     ANY_HEAD,
     Appended,
@@ -114,32 +115,50 @@ class AsyncHttpPatchLog:
         sending = await prepared_without_blocking(chunks, format)
         return await self._connection.carry_out(self._calls.append(sending, expected_head))
 
+    async def position(self, version: int | None = None) -> Position:
+        """Return the position at a version, or at the head."""
+        return await self._connection.carry_out(self._calls.position(version))
+
+    async def check(self, position: Position) -> None:
+        """Raise HistoryMismatch where this log does not have the history of the position."""
+        await self._connection.carry_out(self._calls.check(position))
+
     async def read(
-        self, after: int = 0, *, limit: int | None = None, until: int | None = None
+        self, after: After = 0, *, limit: int | None = None, until: int | None = None
     ) -> AsyncGenerator[AsyncLoggedPatch, None]:
-        """The patches behind a version. Take the chunks of a patch before the next patch."""
-        last = last_version((await self.head()).version, after, limit, until)
-        if last <= after:
+        """Yield the patches after a version. Take the chunks of a patch before the next patch."""
+        position = as_position(after)
+        description = await self.describe()
+        last = last_version(description.head.version, position.version, limit, until)
+        if last <= position.version:
+            await self.check(position)
             return
-        async with AsyncPatchBytes(self._connection, self._calls, last) as data:
-            while after < last:
-                for record in await self._connection.carry_out(self._calls.records(after, last)):
+        log_id = position.log_id or description.id
+        position = Position(log_id, position.version, position.hash)
+        async with AsyncPatchBytes(self._connection, self._calls, last, log_id) as data:
+            while position.version < last:
+                for record in await self._connection.carry_out(self._calls.records(position, last)):
+                    position = position.follow(record)
                     yield AsyncLoggedPatch(record, data.chunks(record))
-                    after = record.version
 
-    async def tail(self, after: int = 0) -> AsyncGenerator[AsyncLoggedPatch, None]:
-        """The patches behind a version, and then each new one as it comes, without an end.
+    async def tail(self, after: After = 0) -> AsyncGenerator[AsyncLoggedPatch, None]:
+        """Yield the patches after a version, and then each new one as it comes, without an end.
 
-        While the service cannot be reached it is tried again and again, and goes on where it was.
+        While the service cannot be reached it is tried again and again, and goes on where it was. Raises
+        HistoryMismatch where the log is not, or is no longer, the one that was read so far.
         """
+        position = as_position(after)
         pause = _FIRST_PAUSE_SECONDS
         while True:
             try:
-                if (await self.wait_for(after + 1, _WAIT_SECONDS)).version > after:
-                    async with aclosing(self.read(after)) as patches:
+                head = await self.wait_for(position.version + 1, _WAIT_SECONDS)
+                if head.version > position.version:
+                    async with aclosing(self.read(position)) as patches:
                         async for logged in patches:
                             yield logged
-                            after = logged.record.version
+                            position = position.follow(logged.record)
+                elif head.version < position.version or position.hash not in (None, head.hash):
+                    await self.check(position)
                 pause = _FIRST_PAUSE_SECONDS
             except StorageError as error:
                 if not error.is_transient:

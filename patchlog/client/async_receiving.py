@@ -21,10 +21,11 @@ __all__ = ["AsyncPatchBytes"]
 class AsyncPatchBytes:
     """Takes patches up to a version from a service, in the order in which they are asked for."""
 
-    def __init__(self, connection: AsyncConnection, calls: LogCalls, last: int) -> None:
+    def __init__(self, connection: AsyncConnection, calls: LogCalls, last: int, log_id: str) -> None:
         self._connection = connection
         self._calls = calls
         self._last = last
+        self._log_id = log_id
         self._answer = AsyncExitStack()
         self._pieces: AsyncIterator[bytes] | None = None
         self._cutter = Cutter()
@@ -58,7 +59,7 @@ class AsyncPatchBytes:
 
     async def _go_to(self, version: int, place: int) -> None:
         await self._hang_up()
-        request = self._calls.bytes_behind(version - 1, self._last)
+        request = self._calls.bytes_after(version - 1, self._last, self._log_id)
         response = await self._answer.enter_async_context(self._connection.answer(request))
         self._pieces = response.aiter_bytes()
         while place:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from patchlog.client.exchange import Exchange, Request, asked
 from patchlog.errors import ConsumerNotFound
-from patchlog.log.documents import read_consumer
+from patchlog.log.documents import position_document, read_consumer
+from patchlog.log.position import After, as_position
 from patchlog.log.records import Consumer, check_consumer_name
 
 __all__ = ["ConsumerCalls"]
@@ -29,9 +30,10 @@ class ConsumerCalls:
             return None
         return read_consumer(response.json())
 
-    def advance(self, name: str, version: int, *, force: bool) -> Exchange[Consumer]:
+    def advance(self, name: str, version: After, *, force: bool) -> Exchange[Consumer]:
         """Say that all patches up to a version were read."""
-        place = {"version": version, "force": force}
+        known = position_document(as_position(version)).items()
+        place = {"force": force} | {name: value for name, value in known if value is not None}
         return read_consumer((yield from asked(Request("PUT", self._path_of(name), json=place))).json())
 
     def forget(self, name: str) -> Exchange[None]:

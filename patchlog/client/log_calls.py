@@ -11,8 +11,9 @@ from patchlog.client.exchange import Exchange, Request, Unsent, asked
 from patchlog.client.problems import PatchNotFound
 from patchlog.client.sending import Sending
 from patchlog.codec.patch_ids import PatchId, parse_patch_id
-from patchlog.errors import PositionGone, StorageError
-from patchlog.log.documents import read_appended, read_description, read_record, read_verification
+from patchlog.errors import PositionGone, StorageError, UsageError
+from patchlog.log.documents import read_appended, read_description, read_position, read_record, read_verification
+from patchlog.log.position import Position
 from patchlog.log.records import (
     AnyHead,
     Appended,
@@ -67,25 +68,39 @@ class LogCalls:
             raise StorageError(f"{error}; whether the patches were appended is not known: look at the head") from error
         return read_appended(response.json(), is_retry=response.status_code != HTTPStatus.CREATED)
 
-    def records(self, after: int, last: int) -> Exchange[list[PatchRecord]]:
-        """Some of the records behind a version; all of these are kept."""
+    def position(self, version: int | None) -> Exchange[Position]:
+        """Return the position at a version, or at the head."""
+        if version is not None and not 0 <= version <= _MOST_VERSION:
+            raise UsageError(f"no log has a version {version}")
+        params = {} if version is None else {"version": version}
+        response = yield from asked(Request("GET", f"{self.path}/position", params=params))
+        return read_position(response.json())
+
+    def check(self, position: Position) -> Exchange[None]:
+        """Raise HistoryMismatch where the log does not have the history of the position."""
+        if position.log_id is not None or position.hash is not None:
+            params = {"version": position.version} | _history(position)
+            yield from asked(Request("GET", f"{self.path}/position", params=params))
+
+    def records(self, after: Position, last: int) -> Exchange[list[PatchRecord]]:
+        """Some of the records after a position, which is checked; all of these are kept."""
         response = yield from asked(
             Request(
                 "GET",
                 self.patches_path,
-                params={"after": after, "until": last, "limit": _PAGE},
+                params={"after": after.version, "until": last, "limit": _PAGE} | _history(after),
                 headers=_JSON,
-                asked={"position": after + 1},
+                asked={"position": after.version + 1},
             )
         )
         records = [read_record(document) for document in response.json()["patches"]]
         if not records:
-            raise StorageError(f"version {after + 1} of the log {self.name!r} is missing: verify it")
+            raise StorageError(f"version {after.version + 1} of the log {self.name!r} is missing: verify it")
         return records
 
-    def bytes_behind(self, after: int, last: int) -> Request:
-        """The request for the bytes of patches."""
-        params = {"after": after, "until": last, "format": "jelly-patch"}
+    def bytes_after(self, after: int, last: int, log_id: str) -> Request:
+        """The request for the bytes of patches of the log with this id."""
+        params = {"after": after, "until": last, "format": "jelly-patch", "log_id": log_id}
         return Request("GET", self.patches_path, params=params, asked={"position": after + 1})
 
     def find(self, patch: PatchId | int) -> Exchange[PatchRecord | None]:
@@ -125,6 +140,12 @@ class LogCalls:
             wait = {"after": version - 1, "wait": seconds}
             with suppress(PositionGone):  # it came and went
                 yield Request("GET", f"{self.path}/stream", params=wait, silent_seconds=seconds, takes_body=False)
+
+
+def _history(position: Position) -> dict[str, str]:
+    """The parameters by which the service checks a position."""
+    asserted = {} if position.log_id is None else {"log_id": position.log_id}
+    return asserted if position.hash is None else asserted | {"hash": position.hash.hex()}
 
 
 def _condition(expected_head: ExpectedHead) -> dict[str, str]:

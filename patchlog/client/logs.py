@@ -14,6 +14,7 @@ from patchlog.client.sending import prepared
 from patchlog.client.snapshots import HttpSnapshots
 from patchlog.codec.patch_ids import PatchId
 from patchlog.log.contract import PatchFormat
+from patchlog.log.position import After, Position, as_position
 from patchlog.log.records import (
     ANY_HEAD,
     Appended,
@@ -92,22 +93,34 @@ class HttpPatchLog:
         """
         return self._connection.carry_out(self._calls.append(prepared(chunks, format), expected_head))
 
-    def read(self, after: int = 0, *, limit: int | None = None, until: int | None = None) -> Iterator[LoggedPatch]:
-        """The patches behind a version. Their chunks end anywhere."""
-        last = last_version(self.head().version, after, limit, until)
-        if last <= after:
-            return iter(())
-        return self._read(self._records(after, last), last)
+    def position(self, version: int | None = None) -> Position:
+        """Return the position at a version, or at the head."""
+        return self._connection.carry_out(self._calls.position(version))
 
-    def _read(self, records: list[PatchRecord], last: int) -> Iterator[LoggedPatch]:
-        with PatchBytes(self._connection, self._calls, last) as data:
+    def check(self, position: Position) -> None:
+        """Raise HistoryMismatch where this log does not have the history of the position."""
+        self._connection.carry_out(self._calls.check(position))
+
+    def read(self, after: After = 0, *, limit: int | None = None, until: int | None = None) -> Iterator[LoggedPatch]:
+        """Yield the patches after a version. Their chunks end anywhere."""
+        position = as_position(after)
+        description = self.describe()
+        last = last_version(description.head.version, position.version, limit, until)
+        if last <= position.version:
+            self.check(position)
+            return iter(())
+        position = Position(position.log_id or description.id, position.version, position.hash)
+        return self._read(position, self._records(position, last), last)
+
+    def _read(self, position: Position, records: list[PatchRecord], last: int) -> Iterator[LoggedPatch]:
+        with PatchBytes(self._connection, self._calls, last, position.log_id or "") as data:
             while records:
                 for record in records:
+                    position = position.follow(record)
                     yield LoggedPatch(record, data.chunks(record))
-                after = records[-1].version
-                records = self._records(after, last) if after < last else []
+                records = self._records(position, last) if position.version < last else []
 
-    def _records(self, after: int, last: int) -> list[PatchRecord]:
+    def _records(self, after: Position, last: int) -> list[PatchRecord]:
         return self._connection.carry_out(self._calls.records(after, last))
 
     def find(self, patch: PatchId | int) -> PatchRecord | None:

@@ -45,6 +45,13 @@ _OTHERS: Final[Mapping[str, Callable[[Mapping[str, Any], str], errors.PatchLogEr
     "head-mismatch": lambda members, _: errors.HeadMismatch(members.get("expected_head"), _actual_head(members)),
     "patch-exists": lambda members, _: errors.PatchAlreadyExists(members.get("id", ""), members.get("version", 0)),
     "position-gone": lambda members, _: errors.PositionGone(members.get("position", 0), members.get("oldest_kept", 0)),
+    "history-mismatch": lambda members, _: errors.HistoryMismatch(
+        members.get("reason", ""),
+        version=members.get("version", 0),
+        last_common=members.get("last_common"),
+        head_version=members.get("head_version"),
+        log_id=members.get("log_id"),
+    ),
     "consumer-not-found": lambda _, detail: errors.ConsumerNotFound(detail),
     "consumer-refused": lambda _, detail: errors.ConsumerRefused(detail),
     "truncation-refused": lambda members, detail: errors.TruncationRefused(detail, members.get("consumer")),

@@ -60,10 +60,11 @@ class Cutter:
 class PatchBytes:
     """Takes patches up to a version from a service, in the order in which they are asked for."""
 
-    def __init__(self, connection: Connection, calls: LogCalls, last: int) -> None:
+    def __init__(self, connection: Connection, calls: LogCalls, last: int, log_id: str) -> None:
         self._connection = connection
         self._calls = calls
         self._last = last
+        self._log_id = log_id
         self._answer = ExitStack()
         self._pieces: Iterator[bytes] = iter(())
         self._cutter = Cutter()
@@ -97,7 +98,7 @@ class PatchBytes:
 
     def _go_to(self, version: int, place: int) -> None:
         self._hang_up()
-        request = self._calls.bytes_behind(version - 1, self._last)
+        request = self._calls.bytes_after(version - 1, self._last, self._log_id)
         self._pieces = self._answer.enter_context(self._connection.answer(request)).iter_bytes()
         while place:
             place = self._cutter.skip(self._piece(), place)

@@ -14,11 +14,19 @@ __all__ = ["check_advance", "check_truncation", "consumer_of", "default_truncati
 
 
 def consumer_of(
-    name: str, version: int, updated_ms: int, *, head_version: int, next_ms: int | None, now_ms: int
+    name: str,
+    version: int,
+    updated_ms: int,
+    *,
+    head_version: int,
+    next_ms: int | None,
+    now_ms: int,
+    log_id: str,
+    hash: bytes,
 ) -> Consumer:
     """A consumer as it is now. `next_ms` is the time of the first patch that it has not read."""
     lag_ms = 0 if next_ms is None else max(0, now_ms - next_ms)
-    return Consumer(name, version, head_version - version, lag_ms / 1000, time_of(updated_ms))
+    return Consumer(name, version, head_version - version, lag_ms / 1000, time_of(updated_ms), log_id, hash)
 
 
 def check_advance(name: str, before: int | None, version: int, head_version: int, *, force: bool) -> None:

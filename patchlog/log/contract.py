@@ -14,6 +14,7 @@ from typing import Literal, Protocol, Self, TypeAlias
 
 from patchlog.codec.ingest import IngestedPatch
 from patchlog.codec.patch_ids import PatchId
+from patchlog.log.position import After, Position
 from patchlog.log.records import (
     ANY_HEAD,
     Appended,
@@ -80,12 +81,20 @@ class PatchLog(Protocol):
         stream.
         """
 
-    def read(self, after: int = 0, *, limit: int | None = None, until: int | None = None) -> Iterator[LoggedPatch]:
-        """The patches behind a version, up to the head of this moment, `limit` of them, or version `until`.
+    def position(self, version: int | None = None) -> Position:
+        """Return the position at a version, or at the head. Raises UsageError for a version above the head."""
 
-        Take the chunks of a patch before the next patch. Laid end to end they are one Jelly-Patch stream.
+    def check(self, position: Position) -> None:
+        """Raise HistoryMismatch where this log does not have the history of the position."""
 
-        Raises PositionGone at once where one of them was truncated away, or on the way where that happens meanwhile.
+    def read(self, after: After = 0, *, limit: int | None = None, until: int | None = None) -> Iterator[LoggedPatch]:
+        """Yield the patches after a version, up to the head of this moment, `limit` of them, or version `until`.
+
+        After a `Position`, the log is checked first. Take the chunks of a patch before the next patch. Concatenated
+        they are one Jelly-Patch stream.
+
+        Raises HistoryMismatch and, where one of them was truncated away, PositionGone at once; PositionGone on the way
+        where that happens meanwhile.
         """
 
     def find(self, patch: PatchId | int) -> PatchRecord | None:
@@ -125,8 +134,8 @@ class Consumers(Protocol):
     def find(self, name: str) -> Consumer | None:
         """The consumer of that name."""
 
-    def advance(self, name: str, version: int, *, force: bool = False) -> Consumer:
-        """Say that all patches up to a version were read. A new name is a new consumer.
+    def advance(self, name: str, version: After, *, force: bool = False) -> Consumer:
+        """Say that all patches up to a version were read. A new name is a new consumer. A `Position` is checked first.
 
         Raises ConsumerRefused for a version beyond the head; and behind where the consumer is, unless `force` says that
         it reads them again.
@@ -219,7 +228,7 @@ class StagingPatchLog(PatchLog, Protocol):
     def stage(self, format: PatchFormat = "jelly-patch") -> Upload:
         """Begin an upload."""
 
-    def read_stored(self, after: int = 0, *, until: int | None = None) -> Iterator[bytes]:
+    def read_stored(self, after: After = 0, *, until: int | None = None) -> Iterator[bytes]:
         """The bytes of what `read` yields, laid end to end, in pieces for those who pass them on."""
 
     def verify(self, *, meanwhile: Callable[[], object] | None = None) -> Verification:

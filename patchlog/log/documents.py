@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, fields
 from typing import Any, TypeAlias
 
+from patchlog.log.position import Position
 from patchlog.log.records import (
     Appended,
     Consumer,
@@ -28,11 +29,13 @@ __all__ = [
     "consumer_document",
     "description_document",
     "head_document",
+    "position_document",
     "read_appended",
     "read_build",
     "read_consumer",
     "read_description",
     "read_head",
+    "read_position",
     "read_record",
     "read_snapshot",
     "read_verification",
@@ -124,12 +127,28 @@ def read_appended(document: Mapping[str, Any], *, is_retry: bool) -> Appended:
 
 def consumer_document(consumer: Consumer) -> Document:
     """Say how far a consumer has read."""
-    return asdict(consumer)
+    return asdict(consumer) | {"hash": consumer.hash.hex()}
 
 
 def read_consumer(document: Mapping[str, Any]) -> Consumer:
     """Read how far a consumer has read."""
-    return Consumer(**{field.name: document[field.name] for field in fields(Consumer)})
+    values = {field.name: document[field.name] for field in fields(Consumer)}
+    return Consumer(**values | {"hash": bytes.fromhex(values["hash"])})
+
+
+def position_document(position: Position) -> Document:
+    """Describe a position."""
+    return {
+        "log_id": position.log_id,
+        "version": position.version,
+        "hash": None if position.hash is None else position.hash.hex(),
+    }
+
+
+def read_position(document: Mapping[str, Any]) -> Position:
+    """Read a position."""
+    hash = document["hash"]
+    return Position(document["log_id"], document["version"], None if hash is None else bytes.fromhex(hash))
 
 
 def snapshot_document(snapshot: Snapshot) -> Document:

@@ -29,6 +29,7 @@ from patchlog.log.contract import PatchFormat
 from patchlog.log.file_growth import create_file, file_errors_translated, grow, locked
 from patchlog.log.file_index import FileIndex
 from patchlog.log.file_spool import FileSpool
+from patchlog.log.position import After, HashAt, Position, as_position, check_position, position_at
 from patchlog.log.records import (
     ANY_HEAD,
     Appended,
@@ -119,7 +120,7 @@ class FilePatchLog:
             options = index.options
             return LogDescription(
                 name=self._path.name,
-                id=str(uuid.uuid5(uuid.NAMESPACE_OID, f"{state.inode}")),
+                id=_log_id(state),
                 options=LogOptions(options.rdf_star, options.generalized_statements),
                 created=state.time,
                 head=_head(index, state),
@@ -155,11 +156,29 @@ class FilePatchLog:
                 raise UsageError("there is no patch in the input")
             return self._place(spool, staging, expected_head)
 
-    def read(self, after: int = 0, *, limit: int | None = None, until: int | None = None) -> Iterator[LoggedPatch]:
-        """The patches behind a version."""
+    def position(self, version: int | None = None) -> Position:
+        """Return the position at a version, or at the head."""
         with self._known() as (index, state, _):
-            last = last_version(index.head.version, after, limit, until)
-            return self._read(index, state, after, last) if last > after else iter(())
+            return position_at(version, _log_id(state), index.head, self._hash_at(index, state))
+
+    def check(self, position: Position) -> None:
+        """Raise HistoryMismatch where this file does not have the history of the position."""
+        with self._known() as (index, state, _):
+            self._check(position, index, state)
+
+    def _check(self, position: Position, index: FileIndex, state: _State) -> None:
+        if position.version and position.hash is not None:
+            # A file that was copied, or written again by a rename, is still the same history: its content says so.
+            position = Position(None, position.version, position.hash)
+        check_position(position, self.name, _log_id(state), index.head, self._hash_at(index, state))
+
+    def read(self, after: After = 0, *, limit: int | None = None, until: int | None = None) -> Iterator[LoggedPatch]:
+        """Yield the patches after a version."""
+        position = as_position(after)
+        with self._known() as (index, state, _):
+            self._check(position, index, state)
+            last = last_version(index.head.version, position.version, limit, until)
+            return self._read(index, state, position.version, last) if last > position.version else iter(())
 
     def find(self, patch: PatchId | int) -> PatchRecord | None:
         """What is known of a patch by its id or version."""
@@ -313,6 +332,9 @@ class FilePatchLog:
             self._state = _State.of(os.fstat(file))
             return answer_for(records)
 
+    def _hash_at(self, index: FileIndex, state: _State) -> HashAt:
+        return lambda version: self._known_patch(index, state, version).chain_hash
+
     def _known_patch(self, index: FileIndex, state: _State, version: int) -> PatchRecord:
         [record] = [logged.record for logged in self._read(index, state, version - 1, version)]
         return record
@@ -337,6 +359,10 @@ class FilePatchLog:
             if not hasattr(error, "__notes__"):
                 error.add_note(str(self._path))
             raise
+
+
+def _log_id(state: _State) -> str:
+    return str(uuid.uuid5(uuid.NAMESPACE_OID, f"{state.inode}"))
 
 
 def _head(index: FileIndex, state: _State) -> Head:

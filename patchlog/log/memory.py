@@ -18,6 +18,7 @@ from patchlog.log.consumers import check_truncation, default_truncation
 from patchlog.log.contract import PatchFormat, PreparedAppend, Told, Upload
 from patchlog.log.memory_consumers import MemoryConsumers
 from patchlog.log.pieces import in_pieces
+from patchlog.log.position import After, Position, as_position, check_position, position_at
 from patchlog.log.records import (
     ANY_HEAD,
     EMPTY_HEAD,
@@ -69,6 +70,9 @@ class _Log:
     @property
     def head(self) -> Head:
         return head_after(self.records[-1]) if self.records else EMPTY_HEAD
+
+    def hash_at(self, version: int) -> bytes:
+        return self.records[version - 1].chain_hash
 
 
 class MemoryLogStore:
@@ -189,20 +193,38 @@ class MemoryPatchLog:
         upload: Upload = self.stage(format)
         return append_all(upload, chunks, expected_head)
 
-    def read(self, after: int = 0, *, limit: int | None = None, until: int | None = None) -> Iterator[LoggedPatch]:
-        """The patches behind a version."""
-        last = last_version(self.head().version, after, limit, until)
-        self._check_kept(after + 1, last)
-        return self._read(range(after + 1, last + 1))
+    def position(self, version: int | None = None) -> Position:
+        """Return the position at a version, or at the head."""
+        with self._store.lock:
+            log = self._store.found(self._name)
+            return position_at(version, log.id, log.head, log.hash_at)
 
-    def read_stored(self, after: int = 0, *, until: int | None = None) -> Iterator[bytes]:
-        """The bytes of the patches behind a version."""
+    def check(self, position: Position) -> None:
+        """Raise HistoryMismatch where this log does not have the history of the position."""
+        with self._store.lock:
+            log = self._store.found(self._name)
+            check_position(position, self._name, log.id, log.head, log.hash_at)
+
+    def read(self, after: After = 0, *, limit: int | None = None, until: int | None = None) -> Iterator[LoggedPatch]:
+        """Yield the patches after a version."""
+        position = as_position(after)
+        with self._store.lock:
+            log = self._store.found(self._name)
+            check_position(position, self._name, log.id, log.head, log.hash_at)
+            last = last_version(log.head.version, position.version, limit, until)
+            self._check_kept(position.version + 1, last)
+        return self._read(log.id, range(position.version + 1, last + 1))
+
+    def read_stored(self, after: After = 0, *, until: int | None = None) -> Iterator[bytes]:
+        """Yield the bytes of the patches after a version."""
         return in_pieces(chunk for logged in self.read(after, until=until) for chunk in logged.chunks)
 
-    def _read(self, versions: range) -> Iterator[LoggedPatch]:
+    def _read(self, log_id: str, versions: range) -> Iterator[LoggedPatch]:
         for version in versions:
             with self._store.lock:
                 log = self._check_kept(version, version)
+                if log.id != log_id:
+                    raise LogNotFound(f"the log {self._name!r} was replaced by another one while it was read")
                 logged = LoggedPatch(log.records[version - 1], tuple(log.chunks[version - 1]))
             yield logged
 
@@ -250,7 +272,7 @@ class MemoryPatchLog:
     @property
     def consumers(self) -> MemoryConsumers:
         """How far those who follow the log have read."""
-        return MemoryConsumers(self._store.lock, lambda: self._store.found(self._name))
+        return MemoryConsumers(self._name, self._store.lock, lambda: self._store.found(self._name))
 
     @property
     def snapshots(self) -> LocalSnapshots:

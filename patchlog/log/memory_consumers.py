@@ -9,7 +9,8 @@ from typing import Protocol
 
 from patchlog.errors import ConsumerNotFound
 from patchlog.log.consumers import check_advance, consumer_of
-from patchlog.log.records import Consumer, Head, PatchRecord, check_consumer_name, ms_of
+from patchlog.log.position import After, as_position, check_position
+from patchlog.log.records import EMPTY_HEAD, Consumer, Head, PatchRecord, check_consumer_name, ms_of
 
 __all__ = ["ConsumedLog", "MemoryConsumers"]
 
@@ -17,7 +18,11 @@ __all__ = ["ConsumedLog", "MemoryConsumers"]
 class ConsumedLog(Protocol):
     """What a log has to tell its consumers, and where it keeps them: the place of each name, and the time of that."""
 
+    id: str
     consumers: dict[str, tuple[int, int]]
+
+    def hash_at(self, version: int) -> bytes:
+        """The chain hash at a version."""
 
     @property
     def head(self) -> Head:
@@ -31,7 +36,8 @@ class ConsumedLog(Protocol):
 class MemoryConsumers:
     """Named positions of one log."""
 
-    def __init__(self, lock: AbstractContextManager[object], found: Callable[[], ConsumedLog]) -> None:
+    def __init__(self, name: str, lock: AbstractContextManager[object], found: Callable[[], ConsumedLog]) -> None:
+        self._name = name
         self._lock = lock
         self._found = found
 
@@ -48,11 +54,14 @@ class MemoryConsumers:
             log = self._found()
             return _consumer(log, name) if name in log.consumers else None
 
-    def advance(self, name: str, version: int, *, force: bool = False) -> Consumer:
+    def advance(self, name: str, version: After, *, force: bool = False) -> Consumer:
         """Say that all patches up to a version were read."""
         check_consumer_name(name)
+        position = as_position(version)
+        version = position.version
         with self._lock:
             log = self._found()
+            check_position(position, self._name, log.id, log.head, log.hash_at)
             before = log.consumers[name][0] if name in log.consumers else None
             check_advance(name, before, version, log.head.version, force=force)
             log.consumers[name] = version, _now_ms()
@@ -69,7 +78,16 @@ class MemoryConsumers:
 def _consumer(log: ConsumedLog, name: str) -> Consumer:
     version, updated_ms = log.consumers[name]
     next_ms = ms_of(log.records[version].time) if version < log.head.version else None
-    return consumer_of(name, version, updated_ms, head_version=log.head.version, next_ms=next_ms, now_ms=_now_ms())
+    return consumer_of(
+        name,
+        version,
+        updated_ms,
+        head_version=log.head.version,
+        next_ms=next_ms,
+        now_ms=_now_ms(),
+        log_id=log.id,
+        hash=log.hash_at(version) if version else EMPTY_HEAD.hash,
+    )
 
 
 def _now_ms() -> int:

@@ -196,13 +196,18 @@ class Verification:
 
 @dataclass(frozen=True, slots=True)
 class Consumer:
-    """How far somebody has read. `lag_seconds` is the age of the oldest patch that is still to be read."""
+    """How far a reader has read. `lag_seconds` is the age of the oldest patch that is still to be read.
+
+    `log_id`, `version` and `hash` are its position: the id of the log, and the chain hash at that version.
+    """
 
     name: str
     version: int
     lag_versions: int
     lag_seconds: float
     updated: str
+    log_id: str
+    hash: bytes
 
 
 @dataclass(frozen=True, slots=True)

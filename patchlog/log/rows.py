@@ -17,6 +17,7 @@ __all__ = [
     "head_of",
     "id_bytes",
     "id_text",
+    "log_id_of",
     "now_ms",
     "options_of",
     "patch_row",
@@ -56,11 +57,16 @@ def head_of(row: AnyRow) -> Head:
     return Head(row.head_version, id_text(row.head_id), row.head_hash, head_time)
 
 
+def log_id_of(row: AnyRow) -> str:
+    """The id of a log, from its row."""
+    return str(UUID(bytes=row.id))
+
+
 def description_of(row: AnyRow) -> LogDescription:
     """The description of a log, from its row."""
     return LogDescription(
         name=row.name,
-        id=str(UUID(bytes=row.id)),
+        id=log_id_of(row),
         options=options_of(row),
         created=time_of(row.created_ms),
         head=head_of(row),

@@ -24,6 +24,7 @@ from patchlog.log.driver import DriverStatement
 from patchlog.log.listener import Listener
 from patchlog.log.migration import check_migrated, migrate
 from patchlog.log.pieces import in_pieces
+from patchlog.log.position import After, Position, as_position, check_position, position_at
 from patchlog.log.records import (
     ANY_HEAD,
     EMPTY_HEAD,
@@ -37,7 +38,7 @@ from patchlog.log.records import (
     Verification,
     check_log_name,
 )
-from patchlog.log.rows import AnyRow, description_of, head_of, id_bytes, options_of, record_of
+from patchlog.log.rows import AnyRow, description_of, head_of, id_bytes, log_id_of, options_of, record_of
 from patchlog.log.snapshots.changes import MEMORY_BYTES
 from patchlog.log.snapshots.places import files_for
 from patchlog.log.snapshots.sql_index import SqlSnapshotIndex, throw_files_away
@@ -271,21 +272,42 @@ class SqlPatchLog:
         """Append the patches of a stream, all or none."""
         return append_all(self.stage(format), chunks, expected_head)
 
-    def read(self, after: int = 0, *, limit: int | None = None, until: int | None = None) -> Iterator[LoggedPatch]:
-        """The patches behind a version."""
+    def position(self, version: int | None = None) -> Position:
+        """Return the position at a version, or at the head."""
+        row = self._store.row(self._name)
+        return position_at(version, log_id_of(row), head_of(row), lambda at: self._record_at(row.key, at).chain_hash)
+
+    def check(self, position: Position) -> None:
+        """Raise HistoryMismatch where this log does not have the history of the position."""
+        self._check(position, self._store.row(self._name))
+
+    def _check(self, position: Position, row: AnyRow) -> None:
+        check_position(
+            position,
+            self._name,
+            log_id_of(row),
+            head_of(row),
+            lambda version: self._record_at(row.key, version).chain_hash,
+        )
+
+    def read(self, after: After = 0, *, limit: int | None = None, until: int | None = None) -> Iterator[LoggedPatch]:
+        """Yield the patches after a version."""
         return self._read(*self._wanted(after, limit, until))
 
-    def read_stored(self, after: int = 0, *, until: int | None = None) -> Iterator[bytes]:
-        """The bytes of the patches behind a version."""
+    def read_stored(self, after: After = 0, *, until: int | None = None) -> Iterator[bytes]:
+        """Yield the bytes of the patches after a version."""
         return in_pieces(self._read_stored(*self._wanted(after, None, until)))
 
-    def _wanted(self, after: int, limit: int | None, until: int | None) -> tuple[int, range]:
+    def _wanted(self, after: After, limit: int | None, until: int | None) -> tuple[int, range]:
         """The key of the log, and the versions that a read yields."""
         row = self._store.row(self._name)
-        last = last_version(row.head_version, after, limit, until)
-        if after < last and after + 1 < row.first_version:
-            raise PositionGone(after + 1, row.first_version)
-        return row.key, range(after + 1, last + 1)
+        position = as_position(after)
+        self._check(position, row)
+        version = position.version
+        last = last_version(row.head_version, version, limit, until)
+        if version < last and version + 1 < row.first_version:
+            raise PositionGone(version + 1, row.first_version)
+        return row.key, range(version + 1, last + 1)
 
     def find(self, patch: PatchId | int) -> PatchRecord | None:
         """What is known of a patch by its id or version."""

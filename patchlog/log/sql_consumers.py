@@ -3,34 +3,40 @@
 from __future__ import annotations
 
 from typing import Final
+from uuid import UUID
 
-from sqlalchemy import and_, bindparam, delete, select
+from sqlalchemy import Connection, and_, bindparam, delete, select
 from sqlalchemy.dialects import postgresql, sqlite
 
-from patchlog.errors import ConsumerNotFound, LogNotFound
-from patchlog.log.batch import Batch
+from patchlog.errors import ConsumerNotFound, LogNotFound, StorageError
+from patchlog.log.batch import Batch, LockedLog
 from patchlog.log.consumers import check_advance, consumer_of
 from patchlog.log.database import Database
-from patchlog.log.records import Consumer, check_consumer_name
-from patchlog.log.rows import AnyRow, now_ms
+from patchlog.log.position import After, Position, as_position, check_position
+from patchlog.log.records import EMPTY_HEAD, Consumer, check_consumer_name
+from patchlog.log.rows import AnyRow, log_id_of, now_ms
 from patchlog.log.tables import CONSUMER, LOG, PATCH
 from patchlog.log.writer import Job, Writer
 
 __all__ = ["SqlConsumers"]
 
 # A log without consumers is a row without a name.
+_LAST: Final = PATCH.alias("last")
+_NEXT: Final = PATCH.alias("next")
 _CONSUMERS: Final = (
     select(
         CONSUMER.c.name,
         CONSUMER.c.version,
         CONSUMER.c.updated_ms,
+        LOG.c.id,
         LOG.c.head_version,
-        PATCH.c.time_ms.label("next_ms"),
+        _LAST.c.chain_hash,
+        _NEXT.c.time_ms.label("next_ms"),
     )
     .select_from(
-        LOG.outerjoin(CONSUMER, CONSUMER.c.log == LOG.c.key).outerjoin(
-            PATCH, and_(PATCH.c.log == LOG.c.key, PATCH.c.version == CONSUMER.c.version + 1)
-        )
+        LOG.outerjoin(CONSUMER, CONSUMER.c.log == LOG.c.key)
+        .outerjoin(_LAST, and_(_LAST.c.log == LOG.c.key, _LAST.c.version == CONSUMER.c.version))
+        .outerjoin(_NEXT, and_(_NEXT.c.log == LOG.c.key, _NEXT.c.version == CONSUMER.c.version + 1))
     )
     .where(LOG.c.name == bindparam("wanted"))
 )
@@ -54,14 +60,17 @@ class SqlConsumers:
         check_consumer_name(name)
         return next((consumer for consumer in self.list() if consumer.name == name), None)
 
-    def advance(self, name: str, version: int, *, force: bool = False) -> Consumer:
+    def advance(self, name: str, version: After, *, force: bool = False) -> Consumer:
         """Say that all patches up to a version were read."""
         check_consumer_name(name)
+        position = as_position(version)
         insert = sqlite.insert if self._database.is_sqlite else postgresql.insert
 
         def run(batch: Batch) -> Consumer:
             log = batch.log(self._log)
             connection = batch.connection
+            _check(position, self._log, log, connection)
+            version = position.version
             before = connection.execute(
                 select(CONSUMER.c.version).where(CONSUMER.c.log == log.key, CONSUMER.c.name == name)
             ).scalar()
@@ -98,7 +107,28 @@ def _rows(database: Database, log: str) -> list[AnyRow]:
     return rows
 
 
+def _check(position: Position, name: str, log: LockedLog, connection: Connection) -> None:
+    def hash_at(version: int) -> bytes:
+        found: bytes | None = connection.execute(
+            select(PATCH.c.chain_hash).where(PATCH.c.log == log.key, PATCH.c.version == version)
+        ).scalar()
+        if found is None:
+            raise StorageError(f"the record of version {version} is missing: verify the log {name!r}")
+        return found
+
+    if position.log_id is not None or position.hash is not None:
+        id = connection.execute(select(LOG.c.id).where(LOG.c.key == log.key)).scalar_one()
+        check_position(position, name, str(UUID(bytes=id)), log.head, hash_at)
+
+
 def _consumer(row: AnyRow) -> Consumer:
     return consumer_of(
-        row.name, row.version, row.updated_ms, head_version=row.head_version, next_ms=row.next_ms, now_ms=now_ms()
+        row.name,
+        row.version,
+        row.updated_ms,
+        head_version=row.head_version,
+        next_ms=row.next_ms,
+        now_ms=now_ms(),
+        log_id=log_id_of(row),
+        hash=EMPTY_HEAD.hash if row.chain_hash is None else row.chain_hash,
     )

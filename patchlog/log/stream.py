@@ -10,6 +10,7 @@ from typing import Final, NoReturn
 from patchlog.codec.patch_ids import PatchId, parse_patch_id
 from patchlog.errors import UsageError
 from patchlog.log.contract import PatchFormat
+from patchlog.log.position import After, Position, as_position, check_position, position_at
 from patchlog.log.records import (
     ANY_HEAD,
     EMPTY_HEAD,
@@ -55,7 +56,7 @@ class StreamPatchLog:
             size += logged.record.bytes
         return LogDescription(
             name=self._name,
-            id=str(uuid.uuid5(uuid.NAMESPACE_OID, head.hash.hex())),
+            id=_log_id(head),
             options=_OPTIONS,
             created=self._time,
             head=head,
@@ -68,9 +69,24 @@ class StreamPatchLog:
         """The last patch."""
         return self.describe().head
 
-    def read(self, after: int = 0, *, limit: int | None = None, until: int | None = None) -> Iterator[LoggedPatch]:
-        """The patches behind a version."""
-        return self._read(after, last_version(_UNBOUNDED, after, limit, until))
+    def position(self, version: int | None = None) -> Position:
+        """Return the position at a version, or at the head."""
+        head = self.head()
+        return position_at(version, _log_id(head), head, self._hash_at)
+
+    def check(self, position: Position) -> None:
+        """Raise HistoryMismatch where this stream does not have the history of the position."""
+        if position.log_id is not None or position.hash is not None:
+            head = self.head()
+            # A stream has no name that lasts: its content says which history it is.
+            known = Position(None, position.version, position.hash)
+            check_position(known, self._name, _log_id(head), head, self._hash_at)
+
+    def read(self, after: After = 0, *, limit: int | None = None, until: int | None = None) -> Iterator[LoggedPatch]:
+        """Yield the patches after a version."""
+        position = as_position(after)
+        self.check(position)
+        return self._read(position.version, last_version(_UNBOUNDED, position.version, limit, until))
 
     def find(self, patch: PatchId | int) -> PatchRecord | None:
         """What is known of a patch by its id or version."""
@@ -124,6 +140,10 @@ class StreamPatchLog:
             if patch.record.version == last:
                 return
 
+    def _hash_at(self, version: int) -> bytes:
+        [record] = [logged.record for logged in self._read(version - 1, version)]
+        return record.chain_hash
+
     def _patches(self) -> Iterator[ScannedPatch]:
         try:
             yield from scanned(self._chunks(), self._format, _OPTIONS.patch_options, EMPTY_HEAD, 0, self._time)
@@ -132,3 +152,7 @@ class StreamPatchLog:
 
     def _refuse(self) -> NoReturn:
         raise UsageError(f"{self._name} can be read as a log, but not changed")
+
+
+def _log_id(head: Head) -> str:
+    return str(uuid.uuid5(uuid.NAMESPACE_OID, head.hash.hex()))

@@ -84,8 +84,9 @@ def backend(request, tmp_path):
 
 
 def is_for_files(request):
-    is_about_patches = request.node.path.name == "test_patch_log.py" and "truncated" not in request.fixturenames
-    return is_about_patches and not request.node.name.startswith(NOT_OF_FILES)
+    is_about_patches = request.node.path.name in ("test_patch_log.py", "test_positions.py")
+    is_truncated = "truncated" in request.fixturenames
+    return is_about_patches and not is_truncated and not request.node.name.startswith(NOT_OF_FILES)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

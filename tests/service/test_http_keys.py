@@ -38,6 +38,7 @@ ROUTES = {
     ("GET", "/logs/{log}/verify"): ({}, "read"),
     ("POST", "/logs/{log}/patches"): ({"content": PATCH, "headers": TEXT}, "append"),
     ("GET", "/logs/{log}/consumers"): ({}, "read"),
+    ("GET", "/logs/{log}/position"): ({}, "read"),
     ("PUT", "/logs/{log}/consumers/{consumer}"): ({"json": {"version": 0, "force": True}}, "read"),
     ("GET", "/logs/{log}/consumers/{consumer}"): ({}, "read"),
     ("DELETE", "/logs/{log}/consumers/{consumer}"): ({}, "admin"),

@@ -16,8 +16,10 @@ __all__ = [
     "ConsumerDocument",
     "ConsumersDocument",
     "HeadDocument",
+    "HeldLockDocument",
     "HistoryDocument",
     "LastChangeDocument",
+    "LockDocument",
     "LogDocument",
     "LogsDocument",
     "OptionsDocument",
@@ -256,6 +258,21 @@ class AdvanceDocument(BaseModel):
     log_id: str | None = Field(
         default=None, pattern=LOG_ID, description="The id of the log that was read: it is checked."
     )
+
+
+class HeldLockDocument(BaseModel):
+    """A lock that a client of RDF Delta's API holds. `owner` is its key, where keys are asked for."""
+
+    since: str
+    refreshed: str
+    owner: str | None
+    address: str
+
+
+class LockDocument(BaseModel):
+    """The lock of a log, where it is held."""
+
+    lock: HeldLockDocument | None
 
 
 class SnapshotDocument(BaseModel):

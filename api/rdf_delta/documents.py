@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from api.errors import Problem, Refusal
-from patchlog.log.records import LogDescription
+from api.rdf_delta.locks import Lock
+from patchlog.log.records import LogDescription, time_of
 
-__all__ = ["BAD_REQUEST", "Source", "log_document", "parse_id", "source_document"]
+__all__ = ["BAD_REQUEST", "Source", "lock_document", "log_document", "parse_id", "source_document"]
 
 BAD_REQUEST: Final = Problem(400, "bad-request", "The request cannot be carried out")
 
@@ -34,6 +35,16 @@ def log_document(source: Source) -> dict[str, Any]:
         "min_version": source.log.first_version if head.version else 0,
         "max_version": head.version,
         "latest": f"id:{head.id}" if head.id else "",
+    }
+
+
+def lock_document(lock: Lock) -> dict[str, Any]:
+    """What may be known of a lock: not the reference, by which its holder proves that it is."""
+    return {
+        "since": time_of(lock.since_ms),
+        "refreshed": time_of(lock.refreshed_ms),
+        "owner": lock.holder.owner,
+        "address": lock.holder.address,
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import uuid
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,6 +20,7 @@ from api.bodies import batches_of
 from api.conditions import tag
 from api.errors import NO_PATCH, PROBLEMS, Refusal
 from api.negotiation import JELLY_PATCHES, PATCH_TEXT, coding_of_body
+from api.rdf_delta.clients import client_of
 from api.rdf_delta.documents import BAD_REQUEST, log_document
 from api.rdf_delta.door import Door, door_of
 from api.rdf_delta.port import PREFIX, asked_path, is_on_own_port
@@ -37,6 +39,8 @@ from patchlog.log.contract import PatchFormat, PatchLog, StagingPatchLog, Upload
 from patchlog.log.records import ANY_HEAD, Appended, ExpectedHead, LogDescription, LoggedPatch
 
 __all__ = ["ROUTES"]
+
+_logger: Final = logging.getLogger("patchlog.service")
 
 _READ: Final = ["GET", "POST"]
 _ALL: Final = ["GET", "POST", "PATCH"]
@@ -103,6 +107,7 @@ async def _fetch(door: Door, request: Request, source: str, wanted: str | int) -
         described, logged, outgoing = await door.run(found)
     except PositionGone as error:
         await door.check_log(request, "read", request.path_params["log"])  # who may not read is not told what is gone
+        await _lose_lock(door, request, source)
         if is_on_own_port(request):
             raise _gone(error, source) from None
         raise
@@ -112,6 +117,14 @@ async def _fetch(door: Door, request: Request, source: str, wanted: str | int) -
         raise Refusal(NO_PATCH, f"the log {name!r} has no patch {wanted}; its head is {described.head.version}")
     headers = {"ETag": tag(f"{logged.record.id}-text"), "Patchlog-Version": str(logged.record.version)}
     return answer_patches(door.service, request, outgoing, PATCH_TEXT, headers, outflow=DeltaText())
+
+
+async def _lose_lock(door: Door, request: Request, source: str) -> None:
+    """Take the lock from a client that lacks a patch that is gone: it can never write, and would keep it for ever."""
+    log = await door.run(lambda: door.log(source))
+    if door.locks.break_lock(log.id, holder := await client_of(request)) is not None:
+        who = holder.owner or holder.address
+        _logger.warning("%s needs a patch of the log %r that is gone, and loses its lock of that", who, log.name)
 
 
 def _gone(error: PositionGone, source: str) -> Refusal:

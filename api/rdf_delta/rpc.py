@@ -14,6 +14,7 @@ from fastapi import Request
 from api.access import principal_of
 from api.errors import Problem, Refusal
 from api.keys import Right
+from api.rdf_delta.clients import client_of
 from api.rdf_delta.documents import BAD_REQUEST, Source, log_document, parse_id, source_document
 from api.rdf_delta.door import NOT_FOUND, Door
 
@@ -113,7 +114,7 @@ async def _remove_datasource(door: Door, request: Request, arguments: Arguments)
 
 async def _lock(door: Door, request: Request, arguments: Arguments) -> dict[str, Any]:
     source = await _wanted(door, request, arguments, "append")
-    return {"lock-ref": door.locks.lock(source.log.id)}
+    return {"lock-ref": door.locks.lock(source.log.id, await client_of(request))}
 
 
 async def _lock_read(door: Door, request: Request, arguments: Arguments) -> dict[str, Any]:
@@ -137,7 +138,7 @@ async def _lock_refresh(door: Door, request: Request, arguments: Arguments) -> d
 
 async def _lock_grab(door: Door, request: Request, arguments: Arguments) -> dict[str, Any]:
     id = await _locked(door, request, arguments, "append")
-    return {"lock-ref": door.locks.grab(id, str(arguments.get("lock-ref")))}
+    return {"lock-ref": door.locks.grab(id, str(arguments.get("lock-ref")), await client_of(request))}
 
 
 async def _unlock(door: Door, request: Request, arguments: Arguments) -> dict[str, Any]:
@@ -148,7 +149,7 @@ async def _unlock(door: Door, request: Request, arguments: Arguments) -> dict[st
 
 async def _remove(door: Door, source: Source) -> None:
     await door.run(lambda: door.sources.remove(source))
-    door.locks.forget(source.log.id)
+    door.locks.break_lock(source.log.id)
 
 
 async def _readable(door: Door, request: Request) -> list[Source]:

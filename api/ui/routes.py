@@ -13,6 +13,7 @@ from fastapi.responses import FileResponse, JSONResponse, RedirectResponse
 from api.access import COOKIE, check_right, principal_of
 from api.errors import Refusal, problem_of
 from api.parameters import LAST_NAME, MOST_VERSION
+from api.rdf_delta.door import door_of
 from api.service import Service, service_of
 from api.ui.pages import STATIC, answered, page, wants_json
 from api.ui.views import chart_of, comparison_of, history_of, keys_of, log_view, logs_view, patch_view
@@ -95,7 +96,8 @@ async def keys(request: Request) -> Response:
 @router.get("/logs/{log}")
 async def one_log(request: Request, log: str, before: _Version = None) -> Response:
     """A log."""
-    return await _answered(request, log, "log.html", lambda found: log_view(found, before))
+    locks = door_of(request).locks
+    return await _answered(request, log, "log.html", lambda found: log_view(found, before, locks))
 
 
 @router.get("/logs/{log}/chart")

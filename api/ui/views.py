@@ -13,6 +13,8 @@ from api.access import readable_logs
 from api.errors import NO_PATCH, Refusal
 from api.keys import list_keys
 from api.principal import Principal
+from api.rdf_delta.documents import lock_document
+from api.rdf_delta.locks import Locks
 from api.ui.shown import MOST_ROWS, Shortener, plain, prefixes_of, rows_of, shown_rows
 from patchlog.errors import LogNotFound, PositionGone
 from patchlog.log.blame import LastChange, SubjectChange, subject_changes, term_of
@@ -73,15 +75,17 @@ def _writers(headers: Iterable[dict[str, Term]]) -> list[str]:
     return sorted({plain(one["who"]) for one in headers if "who" in one})
 
 
-def log_view(log: PatchLog, before: int | None) -> dict[str, Any]:
-    """A log: its versions from the newest on, a page at a time, its consumers and its snapshots."""
+def log_view(log: PatchLog, before: int | None, locks: Locks) -> dict[str, Any]:
+    """A log: its versions from the newest on, a page at a time, its consumers, its lock and its snapshots."""
     description = log.describe()
     last = description.head.version if before is None else min(before - 1, description.head.version)
     first = max(description.first_version, last - _PAGE + 1)
     patches = log.read(first - 1, until=last) if last >= first else ()
     versions = [record_document(logged.record) | {"headers": headers_of(logged)} for logged in patches]
+    lock = locks.read(description.id)
     return {
         "log": description_document(description),
+        "lock": None if lock is None else lock_document(lock),
         "writers": _writers(version["headers"] for version in versions),
         "versions": versions[::-1],
         "older": first if first > description.first_version else None,

@@ -15,6 +15,7 @@ import pytest
 from patchlog.engine import PatchDecoder
 from patchlog.log.database import Database
 from patchlog.log.migration import migrate
+from tests.service.delta_clients import DeltaClient
 from tests.waiting import wait_until
 
 HOUSE = Path(__file__).parents[2]
@@ -181,6 +182,20 @@ def sqlite_log(sqlite_service):
 @pytest.fixture(scope="session")
 def new_log():
     return HttpLog
+
+
+@pytest.fixture
+def delta_client():
+    """Make a client of RDF Delta's API, with an address of its own."""
+    made = []
+
+    def make(*arguments, **named):
+        made.append(DeltaClient(*arguments, **named))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.client.close()
 
 
 @pytest.fixture(scope="session")

@@ -42,6 +42,8 @@ ROUTES = {
     ("PUT", "/logs/{log}/consumers/{consumer}"): ({"json": {"version": 0, "force": True}}, "read"),
     ("GET", "/logs/{log}/consumers/{consumer}"): ({}, "read"),
     ("DELETE", "/logs/{log}/consumers/{consumer}"): ({}, "admin"),
+    ("GET", "/logs/{log}/lock"): ({}, "read"),
+    ("DELETE", "/logs/{log}/lock"): ({}, "admin"),
     ("POST", "/logs/{log}/revert"): ({"json": {"from": 0}}, "append"),
     ("GET", "/logs/{log}/snapshots"): ({}, "read"),
     ("POST", "/logs/{log}/snapshots"): ({}, "append"),

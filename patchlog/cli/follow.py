@@ -12,6 +12,7 @@ from patchlog.cli.files import STANDARD, writing
 from patchlog.cli.options import VERSION, common
 from patchlog.cli.outcome import Session
 from patchlog.cli.places import Wanted, place_options, reading_log, wanted_place
+from patchlog.client.urls import without_password
 from patchlog.followers.changes import Applying
 from patchlog.followers.follow import follow as follow_log
 from patchlog.followers.follow import selection_of
@@ -104,7 +105,7 @@ def follow(
             follower.catch_up(until)
         if not session.is_quiet and into != STANDARD:
             session.progress.pause()
-            click.echo(f"{into} has version {follower.position} of {log.name}")
+            click.echo(f"{without_password(into)} has version {follower.position} of {log.name}")
 
 
 @contextmanager

@@ -13,6 +13,7 @@ import httpx
 from patchlog.client.connection import client_settings, timeout_of, translated
 from patchlog.client.exchange import Exchange, Pause, Request
 from patchlog.client.problems import error_of
+from patchlog.client.urls import without_password
 from patchlog.errors import PatchLogError
 
 __all__ = ["AsyncConnection"]
@@ -24,8 +25,8 @@ class AsyncConnection:
     """A service, and the key for it. The tasks of an event loop may share it."""
 
     def __init__(self, url: str, token: str | None = None) -> None:
-        self.url: Final = url.rstrip("/")
-        self._client = httpx.AsyncClient(**client_settings(self.url, token))
+        self.url: Final = without_password(url.rstrip("/"))
+        self._client = httpx.AsyncClient(**client_settings(url, token))
 
     async def carry_out(self, exchange: Exchange[Result]) -> Result:
         """Do what an exchange wants until it has its result."""

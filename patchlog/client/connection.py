@@ -13,6 +13,7 @@ import httpx
 
 from patchlog.client.exchange import Exchange, Pause, Request, Unsent
 from patchlog.client.problems import error_of
+from patchlog.client.urls import parse_url, without_password
 from patchlog.errors import PatchLogError, StorageError, UsageError
 
 __all__ = ["NEVER_BY_PROXY", "Connection", "client_settings", "timeout_of", "translated"]
@@ -31,8 +32,8 @@ class Connection:
     """A service, and the key for it. Threads may share it."""
 
     def __init__(self, url: str, token: str | None = None) -> None:
-        self.url: Final = url.rstrip("/")
-        self._client = httpx.Client(**client_settings(self.url, token))
+        self.url: Final = without_password(url.rstrip("/"))
+        self._client = httpx.Client(**client_settings(url, token))
 
     def carry_out(self, exchange: Exchange[Result]) -> Result:
         """Do what an exchange wants until it has its result."""
@@ -83,13 +84,12 @@ class Connection:
 
 def client_settings(url: str, token: str | None) -> dict[str, Any]:
     """What a client of httpx is made with. Raises UsageError for what is not the URL of a service."""
-    with translated(url):
-        parsed = httpx.URL(url)
-    if parsed.scheme not in ("http", "https") or not parsed.host:
-        raise UsageError(f"{url!r} is not the URL of a service: write http://HOST:PORT")
+    parsed, user = parse_url(url.rstrip("/"), "the URL of a service", "http://HOST:PORT")
     token = token or os.environ.get("PATCHLOG_TOKEN")
     return {
         "base_url": parsed,
+        "auth": user,
+        "follow_redirects": False,
         # Patches are dense already. Whoever has a slow network puts a proxy that compresses before it.
         "headers": {"Accept-Encoding": "identity"} | ({"Authorization": f"Bearer {token}"} if token else {}),
         "mounts": NEVER_BY_PROXY,

@@ -9,6 +9,7 @@ from typing import Any, Final
 import httpx
 
 from patchlog import errors
+from patchlog.client.urls import moved_to
 
 __all__ = ["Later", "PatchNotFound", "error_of"]
 
@@ -127,6 +128,8 @@ def _actual_head(members: Mapping[str, Any]) -> str | None:
 def _without_document(response: httpx.Response) -> errors.PatchLogError:
     """What stands between us and the service has answered, or something that is no such service."""
     said = f"{response.request.url} answered {response.status_code} {response.reason_phrase}"
+    if moved := moved_to(response):
+        return errors.UsageError(f"{said}: {moved}")
     if response.is_server_error or response.status_code in _LATER:
         return _failed(response, said)
     return errors.UsageError(f"{said}. Is this the URL of a patchlog service?")

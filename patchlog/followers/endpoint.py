@@ -9,6 +9,7 @@ from typing import Any, Final
 import httpx
 
 from patchlog.client.connection import NEVER_BY_PROXY
+from patchlog.client.urls import moved_to, parse_url
 from patchlog.errors import StorageError, UsageError
 from patchlog.followers.positions import GRAPH, LOADS, PREDICATE
 
@@ -27,9 +28,10 @@ class Endpoint:
     """One URL of a store. A user and a password in the URL are sent as basic authentication."""
 
     def __init__(self, url: str) -> None:
-        self.url: Final = url
+        parsed, user = parse_url(url, "the URL of a store", "http://HOST/PATH")
+        self.url: Final = str(parsed)
         timeout = httpx.Timeout(_ANSWER_SECONDS, connect=_CONNECT_SECONDS)
-        self._client = httpx.Client(timeout=timeout, follow_redirects=True, mounts=NEVER_BY_PROXY)
+        self._client = httpx.Client(timeout=timeout, auth=user, follow_redirects=False, mounts=NEVER_BY_PROXY)
 
     def ask(
         self,
@@ -40,16 +42,17 @@ class Endpoint:
         headers: Mapping[str, str] | None = None,
         missing_ok: bool = False,
     ) -> httpx.Response:
-        """Make a request once and read the answer; what is not there is an answer where that is said."""
+        """Make a request once and read the answer; what is not there is an answer where that is said.
+
+        Raises UsageError for a redirect, which is never followed.
+        """
         try:
             response = self._client.request(method, self.url, content=content, params=params, headers=headers)
-        except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
-            raise UsageError(f"{self.url!r} is not the URL of a store: {error}") from error
         except httpx.HTTPError as error:
             raise StorageError(f"{self.url}: {str(error) or type(error).__name__}", is_transient=True) from error
         if response.is_success or (missing_ok and response.status_code == HTTPStatus.NOT_FOUND):
             return response
-        said = " ".join(response.text.split())[:_SHOWN]
+        said = moved_to(response) or " ".join(response.text.split())[:_SHOWN]
         message = f"{self.url} answered {response.status_code} to {method}: {said or response.reason_phrase}"
         if response.status_code in _TRANSIENT:
             raise StorageError(message, is_transient=True)

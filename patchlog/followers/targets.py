@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeGuard
 from urllib.parse import urlsplit
 
+from patchlog.client.urls import without_password
 from patchlog.errors import UsageError
 from patchlog.followers.changes import Applying
 from patchlog.followers.contract import Dataset, Target
@@ -79,8 +80,9 @@ def store_url(where: str) -> tuple[str, str] | None:
             return None
         if guess := _GUESSES.get(path.rpartition("/")[2]):
             return guess, where
+        shown = without_password(where)
         raise UsageError(
-            f"{where} may be anything: write sparql:{where}, graph-store:{where} or fuseki-patch:{where}, or the URL "
+            f"{shown} may be anything: write sparql:{shown}, graph-store:{shown} or fuseki-patch:{shown}, or the URL "
             "of a log, http://HOST/logs/NAME"
         )
     return None

@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol
 
 import httpx
 
+from patchlog.client.urls import moved_to, parse_url
 from patchlog.errors import StorageError, UsageError
 
 __all__ = ["DeltaFolder", "DeltaLog", "DeltaServer", "Origin", "origin_at"]
@@ -56,18 +57,19 @@ class DeltaServer:
     """A running server, by the URL that its clients have."""
 
     def __init__(self, url: str) -> None:
-        self._url = url.rstrip("/")
-        self._client = httpx.Client(timeout=60, transport=httpx.HTTPTransport(retries=_TRIES))
+        parsed, user = parse_url(url.rstrip("/"), "the URL of a server", "http://HOST:PORT")
+        self._url = str(parsed).rstrip("/")
+        transport = httpx.HTTPTransport(retries=_TRIES)
+        self._client = httpx.Client(timeout=60, transport=transport, auth=user, follow_redirects=False)
 
     def logs(self) -> list[DeltaLog]:
         """Ask for all logs."""
         call = {"opid": "", "operation": "list_log_info", "arg": {}}
         try:
             answer = self._client.post(f"{self._url}/$/rpc", json=call)
+            self._check_stays(answer)
             found = answer.raise_for_status().json()["array"]
             return sorted((_log_of(document) for document in found), key=lambda log: log.name)
-        except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
-            raise UsageError(f"{self._url!r} is not the URL of a server: {error}") from error
         except httpx.TransportError as error:
             raise StorageError(f"{self._url} cannot be reached: {error}", is_transient=True) from error
         except (httpx.HTTPStatusError, ValueError, KeyError, TypeError) as error:
@@ -81,11 +83,16 @@ class DeltaServer:
         url = f"{self._url}/{log.id}/{version}"
         try:
             with self._client.stream("GET", url) as answer:
+                self._check_stays(answer)
                 if answer.status_code != HTTPStatus.OK:
                     raise UsageError(f"{url} answered {answer.status_code}: version {version} is not there")
                 yield from answer.iter_bytes()
         except httpx.TransportError as error:
             raise StorageError(f"{url}: {error}", is_transient=True) from error
+
+    def _check_stays(self, answer: httpx.Response) -> None:
+        if moved := moved_to(answer):
+            raise UsageError(f"{self._url} answered {answer.status_code}: {moved}")
 
     def close(self) -> None:
         """Close the connections."""

@@ -7,24 +7,19 @@ import socket
 import subprocess
 import tempfile
 import time
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
-from urllib.parse import urlsplit
 
 import httpx
-import pyoxigraph
 import pytest
 from rdflib import Dataset
 
 from patchlog.errors import StorageError, UsageError
 from patchlog.followers.follow import follow
-from patchlog.followers.skolem import deskolemised
 from patchlog.log.stores import open_store
 from patchlog.places import open_log
 from patchlog.rdflib_hook.contents import statements_of
 from patchlog.rdflib_hook.terms import TermFormatter
+from tests.stores import Store, serving_oxigraph
 
 FUSEKI = "org.apache.jena:jena-fuseki-server:5.6.0"
 CACHE = Path(__file__).parents[2] / ".cache" / "fuseki"
@@ -38,9 +33,6 @@ PREFIX ja: <http://jena.hpl.hp.com/2005/11/Assembler#>
                   [ fuseki:operation fuseki:gsp-rw ; fuseki:name "data" ] ,
                   [ fuseki:operation fuseki:patch ; fuseki:name "patch" ] .
 """
-ALL = "SELECT ?s ?p ?o ?g { { ?s ?p ?o } UNION { GRAPH ?g { ?s ?p ?o } } }"
-POSITIONS = "urn:patchlog:positions"
-
 PATCHES = (
     (
         'TX .\nPA "e" <http://e/> .\nA <http://e/s> <http://e/p> "1" .\n'
@@ -53,42 +45,6 @@ PATCHES = (
         'D _:b <http://e/p> "01"^^<http://e/n> <http://e/g> .\nTC .\n'
     ),
 )
-
-
-class Store:
-    """A store over HTTP: where to send what, and how to see all that it has."""
-
-    def __init__(self, base):
-        self.base = base
-        self.client = httpx.Client(timeout=30)
-
-    def quads(self):
-        answer = self.client.post(
-            f"{self.base}/query",
-            content=ALL,
-            headers={"Content-Type": "application/sparql-query", "Accept": "application/sparql-results+json"},
-        )
-        rows = answer.raise_for_status().json()["results"]["bindings"]
-        return {
-            tuple(_term(row[name]) if name in row else "" for name in "spog")
-            for row in rows
-            if row.get("g", {}).get("value") != POSITIONS
-        }
-
-    def clear(self):
-        self.client.post(
-            f"{self.base}/update", content="DROP ALL", headers={"Content-Type": "application/sparql-update"}
-        ).raise_for_status()
-
-
-def _term(value):
-    from patchlog import blank_node_term, iri_term, literal_term
-
-    if value["type"] == "uri":
-        return deskolemised(iri_term(value["value"]))
-    if value["type"] == "bnode":
-        return blank_node_term(value["value"])
-    return literal_term(value["value"], language=value.get("xml:lang"), datatype=value.get("datatype"))
 
 
 @pytest.fixture(scope="module")
@@ -143,45 +99,6 @@ def _fuseki_jar():
             reason = f"no Fuseki here: {missing or fetched.stdout}"
             (pytest.fail if os.environ.get("CI") else pytest.skip)(reason)
     return jar
-
-
-class OxigraphHandler(BaseHTTPRequestHandler):
-    """The SPARQL protocol, as much of it as a client uses, before a real Oxigraph."""
-
-    def do_POST(self):
-        text = self.rfile.read(int(self.headers["Content-Length"])).decode()
-        body, status = b"", 200
-        try:
-            if urlsplit(self.path).path == "/update":
-                self.server.updates += 1
-                self.server.store.update(text)
-            else:
-                found = self.server.store.query(text)
-                body = found.serialize(format=pyoxigraph.QueryResultsFormat.JSON)
-        except (SyntaxError, ValueError) as error:
-            body, status = str(error).encode(), 400
-        self.send_response(status)
-        self.send_header("Content-Type", "application/sparql-results+json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_):
-        pass
-
-
-@contextmanager
-def serving_oxigraph():
-    server = ThreadingHTTPServer(("127.0.0.1", 0), OxigraphHandler)
-    server.store, server.updates = pyoxigraph.Store(), 0
-    thread = Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield server
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 @pytest.fixture

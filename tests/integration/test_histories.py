@@ -26,7 +26,7 @@ from patchlog.effect import apply_effect, effect
 from patchlog.log.memory import MemoryLogStore
 from patchlog.model import Add, Delete, Punctuation
 from patchlog.rdflib_hook.terms import TermFormatter
-from tests.integration.test_follow_stores import Store, serving_oxigraph
+from tests.stores import Store, serving_oxigraph
 
 HISTORIES = int(os.environ.get("PATCHLOG_HISTORIES", "2000"))
 IN_A_LOG = 100

@@ -21,7 +21,7 @@ from patchlog.errors import PatchLogError
 from patchlog.places import open_log
 from patchlog.rdflib_hook.contents import statements_of
 from patchlog.rdflib_hook.terms import TermFormatter
-from tests.integration.test_follow_stores import Store, serving_oxigraph
+from tests.stores import Store, serving_oxigraph
 
 HOUSE = Path(__file__).parents[2]
 EX = "http://example.org/"

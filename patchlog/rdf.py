@@ -89,7 +89,7 @@ def read_frames(
     """Yield the frames of a Jelly-RDF stream: their statements, namespaces and metadata.
 
     `strict=False` reads on where a promise of the stream's options is broken. `concatenated` lets a frame that begins
-    with options begin a new stream: without it, files with the same options that were laid end to end are one stream,
+    with options begin a new stream: without it, files with the same options that were concatenated are one stream,
     in which ids of the second count on from those of the first. `delimited` says whether frames have their lengths
     before them, where that is not to be guessed, and `layout` whether it is the one of the alpha releases, where that
     cannot be told without doubt.

@@ -10,6 +10,7 @@ from typing import Final
 from patchlog import patch, rdf
 from patchlog.cli.files import STANDARD, file_name, reading
 from patchlog.cli.outcome import Session, naming
+from patchlog.cli.seams import watched
 from patchlog.codec.options import Limits
 from patchlog.effect import Effect, NamespaceKey, effect
 from patchlog.formats import NQUADS, PATCH_FORMATS, RDF_FORMATS, RDF_PATCH, Format, choose_format
@@ -42,14 +43,14 @@ class Files:
         """Yield the operations of patch files, one after the other. The end of a file ends its patch."""
         for path in paths:
             chosen = choose_format(given, file_name(path), PATCH_FORMATS, default=_for_pipe(path, RDF_PATCH))
-            chunks = reading(path, self.session)
+            chunks = watched(path, self.session, chosen, reading(path, self.session))
             yield from naming(path, patch.read(chunks, chosen.name, limits=self.limits, strict=self.strict))
             yield Punctuation()
 
     def frames(self, path: str, given: str | None) -> Iterator[RdfFrame]:
         """Yield the frames of a dataset."""
         chosen = self.dataset_format(path, given)
-        chunks = reading(path, self.session)
+        chunks = watched(path, self.session, chosen, reading(path, self.session))
         return naming(path, rdf.read_frames(chunks, chosen.name, limits=self.limits, strict=self.strict))
 
     def dataset_format(self, path: str, given: str | None) -> Format:

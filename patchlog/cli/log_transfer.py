@@ -14,6 +14,7 @@ from patchlog.cli.files import STANDARD, file_name, reading, writing
 from patchlog.cli.options import VERSION, Number, common, input_files, output
 from patchlog.cli.outcome import Session, about
 from patchlog.cli.places import Wanted, place_options, reading_log, wanted_place, writing_log
+from patchlog.cli.seams import watched
 from patchlog.cli.tellings import as_json, json_line, where_appended
 from patchlog.codec.options import CANONICAL_PATCH
 from patchlog.codec.patch_ids import parse_patch_id
@@ -103,7 +104,7 @@ class _Source:
     def __iter__(self) -> Iterator[bytes]:
         chunks = reading(self.path, self.session)
         if self.format.is_patch:
-            yield from chunks
+            yield from watched(self.path, self.session, self.format, chunks)
             return
         converter = Converter("nquads", "jelly-patch", patch_options=CANONICAL_PATCH)
         for chunk in chunks:

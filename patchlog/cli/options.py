@@ -26,6 +26,7 @@ __all__ = [
     "FrameRange",
     "Number",
     "common",
+    "concatenated_input",
     "delimiting",
     "format_option",
     "frame_range",
@@ -260,6 +261,15 @@ def reading_options(command: Command) -> Any:
         default=True,
         help="Whether input has to keep every rule; --lax reads what can be made sense of.",
     )(lifting_limits(command))
+
+
+def concatenated_input(command: Command) -> Any:
+    """`--concatenated`: whether each options row that begins a frame begins another file."""
+    return click.option(
+        "--concatenated",
+        is_flag=True,
+        help="Read Jelly files that were concatenated, as by cat; without, repeated options are those of one stream.",
+    )(command)
 
 
 def written_layout(command: Command) -> Any:

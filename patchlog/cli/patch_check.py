@@ -15,6 +15,7 @@ from patchlog.cli.files import STANDARD, file_name, reading, source_of
 from patchlog.cli.options import (
     FILE,
     common,
+    concatenated_input,
     delimiting,
     format_option,
     input_file,
@@ -69,7 +70,7 @@ def inspect(
 @format_option("--compare-to-format", PATCH_FORMATS, "Its format, where its name does not say it.")
 @click.option("--options-file", type=FILE, metavar="FILE", help="A Jelly-Patch file that has to have the same options.")
 @delimiting
-@click.option("--concatenated", is_flag=True, help="Read Jelly-Patch files that were laid end to end.")
+@concatenated_input
 @reading_options
 @common
 def validate(

@@ -17,6 +17,7 @@ from patchlog.cli.options import (
     PATCH_OPTIONS,
     FrameRange,
     common,
+    concatenated_input,
     format_option,
     frame_range,
     framing,
@@ -105,6 +106,7 @@ def to_jelly(
             canonical=canonical,
             rows_per_frame=rows_per_frame,
             output_delimited=output_delimited,
+            concatenated=False,
             strict=strict,
             limits=limits,
         )
@@ -130,6 +132,7 @@ def _converter(
     canonical: bool,
     rows_per_frame: int | None,
     output_delimited: bool,
+    concatenated: bool,
     strict: bool,
     limits: Limits,
 ) -> ConverterFace:
@@ -142,7 +145,7 @@ def _converter(
         "canonical-patch" if canonical else "jelly-patch",
         limits=limits,
         strict=strict,
-        concatenated=True,
+        concatenated=concatenated,
         patch_options=options,
         rows_per_frame=rows_per_frame,
         output_delimited=output_delimited,
@@ -154,7 +157,7 @@ def _converter(
 @output
 @format_option("--out-format", _OUTPUT_FORMATS, "rdf-patch (the default) or jelly-text.")
 @frame_range("--take-frames", "The frames to write, as jelly-text")
-@click.option("--concatenated", is_flag=True, help="Read Jelly-Patch files that were laid end to end.")
+@concatenated_input
 @reading_options
 @common
 def from_jelly(
@@ -194,6 +197,7 @@ def from_jelly(
 @_canonical
 @stream_options(PATCH_OPTIONS)
 @framing(str(_DEFAULT_ROWS))
+@concatenated_input
 @reading_options
 @common
 def transcode(
@@ -205,13 +209,14 @@ def transcode(
     chosen: Mapping[str, Any],
     rows_per_frame: int | None,
     output_delimited: bool,
+    concatenated: bool,
     strict: bool,
     limits: Limits,
 ) -> None:
     """Write Jelly-Patch as Jelly-Patch with other options, or several files as one stream.
 
-    Input may be files that were laid end to end. The output has the types of the inputs where they agree, and tables
-    and features that are enough for all of them.
+    The output has the types of the inputs where they agree, and tables and features that are enough for all of them.
+    A file that is several files, concatenated, needs --concatenated, unless they are canonical.
     """
     choose_format(None, file_name(to), (JELLY_PATCH,), default=JELLY_PATCH)
     read_options = partial(patch.read_options, limits=limits, strict=strict)
@@ -223,11 +228,15 @@ def transcode(
         canonical=canonical,
         rows_per_frame=rows_per_frame,
         output_delimited=output_delimited,
+        concatenated=concatenated,
         strict=strict,
         limits=limits,
     )
     with writing(to, session, is_text=False) as write:
         for path, _, chunks in inputs:
-            with about(path, JELLY_PATCH):
-                send(converter, chunks, write)
+            with (
+                minding_seams(path, session, JELLY_PATCH, concatenated=concatenated) as seams,
+                about(path, JELLY_PATCH),
+            ):
+                send(converter, seams.watch(chunks), write)
         write(converter.finish())

@@ -15,6 +15,7 @@ from patchlog.cli.options import (
     FILE,
     FrameRange,
     common,
+    concatenated_input,
     delimiting,
     format_option,
     frame_range,
@@ -74,7 +75,7 @@ def inspect(
 @frame_range("--compare-frame-indices", "The frames to compare")
 @click.option("--options-file", type=FILE, metavar="FILE", help="A Jelly-RDF file that has to have the same options.")
 @delimiting
-@click.option("--concatenated", is_flag=True, help="Read Jelly files that were laid end to end.")
+@concatenated_input
 @read_layout()
 @reading_options
 @common

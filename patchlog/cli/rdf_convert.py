@@ -16,6 +16,7 @@ from patchlog.cli.options import (
     RDF_OPTIONS,
     FrameRange,
     common,
+    concatenated_input,
     format_option,
     frame_range,
     framing,
@@ -181,7 +182,7 @@ def _assemble(session: Session, inputs: Iterable[tuple[str, Format]], to: str, *
 )
 @frame_range("--take-frames", "The frames to write")
 @click.option("--merge-graphs", is_flag=True, help="Leave out the names of graphs, and write triples.")
-@click.option("--concatenated", is_flag=True, help="Read Jelly files that were laid end to end.")
+@concatenated_input
 @read_layout()
 @reading_options
 @common
@@ -243,6 +244,7 @@ def _picked(frames: Iterable[RdfFrame], taken: FrameRange | None, *, merge_graph
 @framing("as in the input")
 @read_layout("--in-wire")
 @written_layout
+@concatenated_input
 @reading_options
 @common
 def transcode(
@@ -255,14 +257,15 @@ def transcode(
     output_delimited: bool,
     read_layout: ReadLayout,
     layout: Layout,
+    concatenated: bool,
     strict: bool,
     limits: Limits,
 ) -> None:
     """Write Jelly-RDF as Jelly-RDF with other options, or several files as one stream.
 
-    Input may be files that were laid end to end. The output has the types of the inputs where they agree, else those
-    of quads, and tables and features that are enough for all of them. Frames stay as they are, unless
-    --rows-per-frame says how large they are to be.
+    The output has the types of the inputs where they agree, else those of quads, and tables and features that are
+    enough for all of them. Frames stay as they are, unless --rows-per-frame says how large they are to be. A file that
+    is several files, concatenated, needs --concatenated.
     """
 
     def probe(chunks: Iterable[bytes]) -> tuple[Layout, RdfOptions]:
@@ -282,7 +285,7 @@ def transcode(
                 "jelly",
                 limits=limits,
                 strict=strict,
-                concatenated=True,
+                concatenated=concatenated,
                 rdf_options=options,
                 rows_per_frame=rows_per_frame or 0,
                 keep_frames=rows_per_frame is None,
@@ -290,8 +293,8 @@ def transcode(
                 namespace_declarations=declares_namespaces,
             )
             for path, _, chunks in inputs:
-                with about(path, JELLY):
-                    send(converter, chunks, write)
+                with minding_seams(path, session, JELLY, concatenated=concatenated) as seams, about(path, JELLY):
+                    send(converter, seams.watch(chunks), write)
             write(converter.finish())
         else:
             encoder = encoder_for(
@@ -302,7 +305,8 @@ def transcode(
                 namespace_declarations=declares_namespaces,
             )
             for path, (found, _), chunks in inputs:
-                with about(path, JELLY):
-                    frames = drain(decoder_for(found, limits=limits, strict=strict, concatenated=True), chunks)
+                with minding_seams(path, session, JELLY, concatenated=concatenated) as seams, about(path, JELLY):
+                    decoder = decoder_for(found, limits=limits, strict=strict, concatenated=concatenated)
+                    frames = drain(decoder, seams.watch(chunks))
                     rdf.encode_frames(encoder, frames, write, keep_frames=rows_per_frame is None)
             write(encoder.finish())

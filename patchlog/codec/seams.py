@@ -1,9 +1,9 @@
-"""Where files may have been laid end to end, which a reader that was not told of it takes for one stream.
+"""Where files may have been concatenated, which a reader takes for one stream unless it is asked for several.
 
-Identical options rows may be repeated, so two files with the same options can be one valid stream, in which the ids of
-the second count on from those of the first: other terms come out. No rule tells the two apart for certain, but a frame
-after the first one that begins with options, and then with a lookup entry that counts on, is what both look like.
-Canonical patches say their first ids, and read the same either way.
+A stream may repeat its options row, and nothing is reset where it does. So two files with the same options can be one
+valid stream, in which the ids of the second count on from those of the first: other terms come out. No rule tells the
+two apart for certain, but a frame after the first one that begins with options, and then with a lookup entry that
+counts on, is what both look like. Canonical patches state their first ids, and read the same either way.
 """
 
 from __future__ import annotations

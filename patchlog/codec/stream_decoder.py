@@ -28,6 +28,10 @@ __all__ = ["MessageReader", "StreamDecoder"]
 
 _ROWS: Final = length_tag(1)
 _OPTIONS: Final = length_tag(1)
+_OTHER_OPTIONS: Final = (
+    "a later options row differs from the first: in one stream they must be identical; "
+    "concatenated files are read with concatenated=True (--concatenated)"
+)
 
 _Options = TypeVar("_Options", RdfOptions, PatchOptions)
 _Result = TypeVar("_Result")
@@ -154,7 +158,7 @@ class StreamDecoder(Spendable, ABC, Generic[_Options, _Result]):
             self._begin_stream()
         elif self._strict:
             if options != known:
-                raise UnsupportedOption("a second options row differs from the first; they must be identical")
+                raise UnsupportedOption(_OTHER_OPTIONS)
             return
         else:
             self._check_readable(options)

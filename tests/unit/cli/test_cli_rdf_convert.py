@@ -405,13 +405,13 @@ def test_transcoding_regroups_rows_where_asked_for(done):
     assert [len(frame.statements) for frame in rdf.read_frames(found)] == [10]
 
 
-def test_transcoding_joins_files_and_what_was_laid_end_to_end(done, folder):
+def test_transcoding_joins_files_and_concatenated_ones(done, folder):
     small = rdf.RdfOptions(physical_type=PhysicalType.TRIPLES, max_name_table_size=16, rdf_star=True)
     large = rdf.RdfOptions(physical_type=PhysicalType.TRIPLES, max_name_table_size=64, generalized_statements=True)
     (folder / "a.jelly").write_bytes(stream([[A_STATEMENT]], options=small) * 2)
     (folder / "b.jelly").write_bytes(stream([[A_STATEMENT]], options=large))
 
-    found = done("rdf", "transcode", "a.jelly", "b.jelly").out
+    found = done("rdf", "transcode", "--concatenated", "a.jelly", "b.jelly").out
 
     assert [frame.statements for frame in rdf.read_frames(found)] == [[A_STATEMENT]] * 3
     options = rdf.read_options(found)
@@ -424,7 +424,7 @@ def test_triples_and_quads_are_quads_together(done, folder):
     (folder / "a.jelly").write_bytes(stream([[A_STATEMENT]]))
     (folder / "b.jelly").write_bytes(stream([[(*A_STATEMENT, f"<{EX}g>")]]))
 
-    found = done("rdf", "transcode", "a.jelly", "b.jelly").out
+    found = done("rdf", "transcode", "--concatenated", "a.jelly", "b.jelly").out
 
     assert rdf.read_options(found).physical_type is PhysicalType.QUADS
     assert [frame.statements for frame in rdf.read_frames(found)] == [

@@ -211,5 +211,8 @@ fn no_options() -> Box<Fault> {
 
 #[cold]
 pub fn changed_options() -> Box<Fault> {
-    unsupported("a second options row differs from the first; they must be identical")
+    unsupported(
+        "a later options row differs from the first: in one stream they must be identical; \
+         concatenated files are read with concatenated=True (--concatenated)",
+    )
 }

@@ -16,6 +16,7 @@ from api.documents import ProblemDocument
 from api.errors import PROBLEM_JSON, answer_problems
 from api.methods import Methods
 from api.rdf_delta import routes as rdf_delta
+from api.rdf_delta.door import close_door
 from api.rdf_delta.port import RdfDeltaPort
 from api.routes import ROUTERS
 from api.service import Service
@@ -67,6 +68,7 @@ def create_app(settings: Settings | None = None, store: LocalLogStore | None = N
                 app.state.failure = error
                 raise
             closing.push_async_callback(asyncio.to_thread, service.close)
+            closing.push_async_callback(close_door, app)
             app.is_traced = is_tracing()
             yield
 

@@ -28,6 +28,9 @@ class Settings(BaseSettings):
     rdf_delta_port: int | None = Field(
         default=None, ge=0, le=65535, description="A port with RDF Delta's API at its root; else it is at /rdf-delta."
     )
+    rdf_delta_client_days: float = Field(
+        default=14, gt=0, description="How long truncation waits for a client of RDF Delta's API that does not come."
+    )
     grpc_port: int | None = Field(
         default=None, ge=0, le=65535, description="A port for gRPC; 0 takes a free one. Without it there is none."
     )

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final, TypeVar
 
-from fastapi import Request
+from fastapi import FastAPI, Request
 
 from api.access import check_right
 from api.errors import Problem, Refusal
 from api.keys import Right
 from api.rdf_delta.documents import Source
 from api.rdf_delta.locks import Locks
+from api.rdf_delta.positions import ClientPositions
 from api.rdf_delta.sources import Sources
 from api.service import Service, service_of
+from patchlog.errors import PatchLogError
 from patchlog.log.records import LogDescription
 
-__all__ = ["NOT_FOUND", "Door", "door_of"]
+__all__ = ["NOT_FOUND", "Door", "close_door", "door_of"]
 
 _Result = TypeVar("_Result")
 
@@ -30,6 +33,7 @@ class Door:
         self.service: Final = service
         self.sources: Final = Sources(service.store)
         self.locks: Final = Locks()
+        self.positions: Final = ClientPositions(service)
 
     async def run(self, call: Callable[[], _Result]) -> _Result:
         """Do in a thread what reads or writes the database."""
@@ -59,3 +63,11 @@ def door_of(request: Request) -> Door:
     if door is None or door.service is not service:
         door = state.rdf_delta = Door(service)
     return door
+
+
+async def close_door(app: FastAPI) -> None:
+    """Write what is known of the clients, before the service ends."""
+    door: Door | None = getattr(app.state, "rdf_delta", None)
+    if door is not None:
+        with suppress(PatchLogError):  # they are where they were written to be for certain
+            await door.positions.flush()

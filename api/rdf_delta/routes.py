@@ -75,7 +75,7 @@ async def _source(request: Request) -> Response:
     if request.method == "GET":
         raise Refusal(BAD_REQUEST, f"{asked_path(request)} says neither which patch to fetch, nor to append one")
     await door.check_log(request, "append", log.name)
-    return await _append(door, request, log.name)
+    return await _append(door, request, log)
 
 
 def _patch_of(text: str) -> str | int | None:
@@ -115,6 +115,7 @@ async def _fetch(door: Door, request: Request, source: str, wanted: str | int) -
     await door.check_log(request, "read", name)
     if logged is None or outgoing is None:
         raise Refusal(NO_PATCH, f"the log {name!r} has no patch {wanted}; its head is {described.head.version}")
+    await door.positions.fetched(described, await client_of(request), logged.record.version)
     headers = {"ETag": tag(f"{logged.record.id}-text"), "Patchlog-Version": str(logged.record.version)}
     return answer_patches(door.service, request, outgoing, PATCH_TEXT, headers, outflow=DeltaText())
 
@@ -141,7 +142,8 @@ def _version_of(log: PatchLog, described: LogDescription, wanted: str | int) -> 
     return None if record is None else record.version
 
 
-async def _append(door: Door, request: Request, name: str) -> Response:
+async def _append(door: Door, request: Request, log: LogDescription) -> Response:
+    name = log.name
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     format: PatchFormat = "jelly-patch" if media_type in JELLY_PATCHES.media_types else "rdf-patch"
     service = door.service
@@ -161,6 +163,7 @@ async def _append(door: Door, request: Request, name: str) -> Response:
     if appended.is_retry and (await door.run(service.log(name).head)).version != appended.version:
         return await _conflict(door, name)
     service.count_append(name, appended)
+    await door.positions.appended(log, await client_of(request), appended.version)
     location = f"{asked_path(request)}?version={appended.version}"
     return _json({"version": appended.version, "location": location}, headers={"Location": location})
 

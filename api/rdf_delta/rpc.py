@@ -81,7 +81,9 @@ async def _describe_datasource(door: Door, request: Request, arguments: Argument
 
 
 async def _describe_log(door: Door, request: Request, arguments: Arguments) -> dict[str, Any]:
-    return log_document(await _wanted(door, request, arguments, "read"))
+    source = await _wanted(door, request, arguments, "read")
+    await door.positions.looked(source.log, await client_of(request))
+    return log_document(source)
 
 
 async def _create_datasource(door: Door, request: Request, arguments: Arguments) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from api.documents import (
     VerificationDocument,
 )
 from api.parameters import LAST_NAME, MOST_VERSION, Hash, LogId, position_of
+from api.rdf_delta.door import door_of
 from api.service import Service, service_of
 from patchlog.errors import LogAlreadyExists
 from patchlog.log.documents import description_document, position_document, verification_document
@@ -131,6 +132,7 @@ async def truncate_log(request: Request, log: str, truncation: TruncationDocumen
     """
     service = service_of(request)
     wanted = truncation or TruncationDocument()
+    await door_of(request).positions.expire(log)
     return _described(await service.run(lambda: service.log(log).truncate_before(wanted.before, force=wanted.force)))
 
 

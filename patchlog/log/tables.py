@@ -10,6 +10,7 @@
     snapshot_trash   one row a file of a snapshot that is to be deleted
     api_key       one row a key of the service; a hash of its secret
     rdf_delta_source   the URI by which RDF Delta's clients know a log, where it is not `delta:NAME`
+    rdf_delta_track   one row a consumer that is a client of RDF Delta's API: the version that it fetched last
 
 The chunks of a patch are found by its `body`. What fits in memory goes straight to its place: its body is its version.
 The chunks of a stage are written before they have a version, and are not written twice: their bodies are negative
@@ -25,6 +26,7 @@ from sqlalchemy import (
     Boolean,
     Column,
     ForeignKey,
+    ForeignKeyConstraint,
     Integer,
     LargeBinary,
     MetaData,
@@ -44,6 +46,7 @@ __all__ = [
     "PATCH",
     "PATCH_CHUNK",
     "RDF_DELTA_SOURCE",
+    "RDF_DELTA_TRACK",
     "REVISION",
     "SNAPSHOT",
     "SNAPSHOT_BUILD",
@@ -52,7 +55,7 @@ __all__ = [
     "body_of_stage",
 ]
 
-REVISION: Final = "0004"
+REVISION: Final = "0005"
 """The last of the migrations that these tables come from."""
 
 METADATA: Final = MetaData(
@@ -190,6 +193,15 @@ RDF_DELTA_SOURCE: Final = Table(
     METADATA,
     _log_key(is_primary=True),
     Column("uri", Text, nullable=False),
+)
+
+RDF_DELTA_TRACK: Final = Table(
+    "rdf_delta_track",
+    METADATA,
+    Column("log", _KEY, primary_key=True, autoincrement=False),
+    Column("name", String(100), primary_key=True),
+    Column("reached", BigInteger, nullable=False),
+    ForeignKeyConstraint(["log", "name"], ["consumer.log", "consumer.name"], ondelete="CASCADE"),
 )
 
 

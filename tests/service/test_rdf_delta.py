@@ -706,7 +706,7 @@ def test_keys_are_those_of_the_service(start, tmp_path):
 
     assert as_("admin").append("others", patch(new_id())).status_code == 200
     service.client.post("/logs/others/snapshots?wait=30").raise_for_status()
-    service.client.post("/logs/others/truncate").raise_for_status()
+    service.client.post("/logs/others/truncate", json={"before": 2, "force": True}).raise_for_status()
     assert service.client.get(f"{BASE}/others/1").status_code == 410
     assert as_("reader").client.get(f"{BASE}/others/1").status_code == 403
 
@@ -725,7 +725,7 @@ def test_patch_that_was_truncated_is_gone(delta):
     name, _ = delta.create()
     delta.append(name, patch(id := new_id()))
     delta.client.post(f"/logs/{name}/snapshots?wait=30").raise_for_status()
-    delta.client.post(f"/logs/{name}/truncate").raise_for_status()
+    delta.client.post(f"/logs/{name}/truncate", json={"before": 2, "force": True}).raise_for_status()
 
     for path in (f"{name}/1", f"{name}?version=1"):
         gone = delta.client.get(f"{BASE}/{path}")

@@ -15,11 +15,21 @@ from patchlog.log.contract import PatchLog
 from patchlog.log.documents import head_document
 from patchlog.log.records import ANY_HEAD, ExpectedHead, Head
 
-__all__ = ["Precondition", "has_current", "head_is_another", "immutable", "precondition_in", "precondition_of", "tag"]
+__all__ = [
+    "Precondition",
+    "check_named",
+    "has_current",
+    "head_is_another",
+    "immutable",
+    "precondition_in",
+    "precondition_of",
+    "tag",
+]
 
 _TAGS: Final = re.compile(r'\s*(?:W/)?"([^"]*)"\s*(?:,|$)')
 _STRONG_TAGS: Final = re.compile(r'\s*"([^"]*)"\s*(?:,|$)')
 _INVALID: Final = Problem(400, "invalid-precondition", "The precondition cannot be read")
+_NAMES_ANOTHER: Final = Problem(400, "names-another", "The document and the path name different things")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +80,12 @@ def head_is_another(error: HeadMismatch, head: Head) -> Refusal:
     tags = {} if head.id is None else {"ETag": tag(head.id)}
     heads = {"expected_head": error.expected_head, "actual_head": error.actual_head}
     return Refusal(replace(PROBLEMS[HeadMismatch], headers=tags), str(error), head=head_document(head), **heads)
+
+
+def check_named(said: object, wanted: object) -> None:
+    """Raise Refusal where the document of a request that destroys does not name what its path does."""
+    if said != wanted:
+        raise Refusal(_NAMES_ANOTHER, f"the document says to delete {said!r}, and the path {wanted!r}: name the same")
 
 
 def has_current(request: Request, current: str) -> bool:

@@ -20,6 +20,7 @@ __all__ = [
     "HistoryDocument",
     "LastChangeDocument",
     "LockDocument",
+    "LogDeletionDocument",
     "LogDocument",
     "LogsDocument",
     "OptionsDocument",
@@ -28,6 +29,7 @@ __all__ = [
     "PositionDocument",
     "ProblemDocument",
     "RevertDocument",
+    "SnapshotDeletionDocument",
     "SnapshotDocument",
     "SnapshotVerificationDocument",
     "SnapshotsDocument",
@@ -191,16 +193,31 @@ class HistoryDocument(BaseModel):
     quads: list[LastChangeDocument]
 
 
+class LogDeletionDocument(BaseModel):
+    """Which log is to be deleted: the one in the path, said once more."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    delete: str = Field(description="The name of the log.")
+
+
+class SnapshotDeletionDocument(BaseModel):
+    """Which snapshot is to be deleted: the one in the path, said once more."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    delete: int = Field(description="The version of the snapshot.")
+
+
 class TruncationDocument(BaseModel):
     """What is to be forgotten."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
     before: int | None = Field(
-        default=None,
         ge=1,
         le=MOST_VERSION,
-        description="The first version that is kept; without it the one behind the newest snapshot that all consumers "
+        description="The first version that is kept; null for the one after the newest snapshot that all consumers "
         "have reached.",
     )
     force: bool = Field(default=False, description="Whether consumers that still need a patch have to begin anew.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import json
 import sys
 import time
 from collections.abc import Iterator
@@ -50,7 +51,8 @@ def _once(server: Server, body: bytes, media_type: str) -> tuple[dict[str, float
         size += len(piece)
     down = time.perf_counter() - begun
     peak = server.peak_bytes
-    connection.request("DELETE", path)
+    document = json.dumps({"delete": path.rpartition("/")[2]})
+    connection.request("DELETE", path, document, {"Content-Type": "application/json"})
     answered(connection, 204)
     connection.close()
     return {"up": up, "down": down}, size, peak

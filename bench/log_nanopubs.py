@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import json
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -39,7 +40,8 @@ def _append(server: Server, name: str, bodies: Sequence[bytes]) -> float:
         connection.request("POST", f"{path}/patches", body, {"Content-Type": "application/x-jelly-rdf-patch"})
         answered(connection, 201)
     took = time.perf_counter() - begun
-    connection.request("DELETE", path)
+    document = json.dumps({"delete": path.rpartition("/")[2]})
+    connection.request("DELETE", path, document, {"Content-Type": "application/json"})
     answered(connection, 204)
     connection.close()
     return took

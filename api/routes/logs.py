@@ -9,8 +9,9 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
 
 from api.access import may, principal_of, readable_logs
-from api.conditions import tag
+from api.conditions import check_named, tag
 from api.documents import (
+    LogDeletionDocument,
     LogDocument,
     LogsDocument,
     NewLogDocument,
@@ -107,8 +108,9 @@ async def log_position(
 
 
 @router.delete("/logs/{log}", summary="Delete a log", status_code=204, dependencies=[may("admin")])
-async def delete_log(request: Request, log: str) -> Response:
-    """Delete a log with all of its patches."""
+async def delete_log(request: Request, log: str, document: LogDeletionDocument) -> Response:
+    """Delete a log with all of its patches. The document names it: `{"delete": "NAME"}`."""
+    check_named(document.delete, log)
     service = service_of(request)
 
     def delete() -> None:
@@ -125,15 +127,19 @@ async def delete_log(request: Request, log: str) -> Response:
     response_model=LogDocument,
     dependencies=[may("admin")],
 )
-async def truncate_log(request: Request, log: str, truncation: TruncationDocument | None = None) -> Response:
+async def truncate_log(request: Request, log: str, truncation: TruncationDocument) -> Response:
     """Forget the bytes of all patches below a version. Their versions, ids and hashes stay.
 
-    A snapshot has to stand for them, and no consumer to need them still, unless by `force`.
+    A snapshot has to stand for them, and no consumer to need them still, unless by `force`. The document says which:
+    `{"before": V}`, or `{"before": null}` for all that nobody needs.
     """
     service = service_of(request)
-    wanted = truncation or TruncationDocument()
     await door_of(request).positions.expire(log)
-    return _described(await service.run(lambda: service.log(log).truncate_before(wanted.before, force=wanted.force)))
+
+    def truncate() -> LogDescription:
+        return service.log(log).truncate_before(truncation.before, force=truncation.force)
+
+    return _described(await service.run(truncate))
 
 
 @router.get(

@@ -14,8 +14,14 @@ from fastapi.responses import JSONResponse
 from api.access import may
 from api.answers import Streamed
 from api.bodies import pulled
-from api.conditions import has_current, tag
-from api.documents import BuildDocument, SnapshotDocument, SnapshotsDocument, SnapshotVerificationDocument
+from api.conditions import check_named, has_current, tag
+from api.documents import (
+    BuildDocument,
+    SnapshotDeletionDocument,
+    SnapshotDocument,
+    SnapshotsDocument,
+    SnapshotVerificationDocument,
+)
 from api.negotiation import JELLY_QUADS, JSON, chosen, coding_of_answer, coding_of_body
 from api.outgoing import Compressor
 from api.parameters import MOST_VERSION
@@ -173,9 +179,13 @@ async def put_snapshot(request: Request, log: str, snapshot: Annotated[int, Path
     dependencies=[may("admin")],
 )
 async def delete_snapshot(
-    request: Request, log: str, snapshot: Annotated[int, Path(ge=0, le=MOST_VERSION)]
+    request: Request,
+    log: str,
+    snapshot: Annotated[int, Path(ge=0, le=MOST_VERSION)],
+    document: SnapshotDeletionDocument,
 ) -> Response:
-    """Delete a snapshot that stands for nothing that is gone."""
+    """Delete a snapshot that stands for nothing that is gone. The document names it: `{"delete": VERSION}`."""
+    check_named(document.delete, snapshot)
     service = service_of(request)
     await service.run(lambda: _snapshots(service, log).delete(snapshot))
     return Response(status_code=204)

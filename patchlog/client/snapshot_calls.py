@@ -86,7 +86,8 @@ class SnapshotCalls:
 
     def delete(self, version: int) -> Exchange[None]:
         """Delete a snapshot."""
-        yield from asked(Request("DELETE", f"{self.path}/{version}", is_repeatable=False))
+        path = f"{self.path}/{version}"
+        yield from asked(Request("DELETE", path, json={"delete": version}, is_repeatable=False))
 
     def bytes_behind(self, version: int, place: int) -> Request:
         """The request for the bytes of a snapshot from a place on."""

@@ -40,4 +40,5 @@ def list_logs(after: str, limit: int | None) -> Exchange[list[LogDescription]]:
 
 def delete(name: str) -> Exchange[None]:
     """Delete a log and all of its patches."""
-    yield from asked(Request("DELETE", f"/logs/{check_log_name(name)}", is_repeatable=False))
+    path = f"/logs/{check_log_name(name)}"
+    yield from asked(Request("DELETE", path, json={"delete": name}, is_repeatable=False))

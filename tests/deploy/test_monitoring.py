@@ -32,7 +32,7 @@ def labels_by_metric(running_service):
         client.post("/logs/watched/patches", content=b"TX .\nTC .\n", headers=text).raise_for_status()
         client.put("/logs/watched/consumers/spark", json={"version": 1}).raise_for_status()
         scraped = client.get("/metrics").text
-        client.delete("/logs/watched")
+        client.request("DELETE", "/logs/watched", json={"delete": "watched"})
     labels = {}
     for family in text_string_to_metric_families(scraped):
         for sample in family.samples:

@@ -165,7 +165,7 @@ def test_upload_is_passed_on_while_it_is_sent(proxy, guarded):
     answer = proxy.put("/logs/uploads/snapshots/0", content=chunks(), headers={"Content-Type": "application/n-quads"})
 
     assert (answer.status_code, answer.json()["quads"]) == (201, 2)
-    guarded.client.delete("/logs/uploads")
+    guarded.client.request("DELETE", "/logs/uploads", json={"delete": "uploads"})
 
 
 @pytest.mark.parametrize("framing", ["length", "chunked"])

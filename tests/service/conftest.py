@@ -165,6 +165,9 @@ class HttpLog:
     def append_text(self, text, *, headers=()):
         return self.client.post(f"{self.path}/patches", content=text, headers=TEXT | dict(headers))
 
+    def delete(self, **more):
+        return self.client.request("DELETE", self.path, json={"delete": self.name}, **more)
+
     def get(self, rest="", **more):
         return self.client.get(f"{self.path}{rest}", **more)
 

@@ -63,7 +63,7 @@ def test_large_patch_goes_up_and_down_in_bounded_memory(service, new_log, media_
         for chunk in read.iter_raw():
             size += len(chunk)
     down = service.peak_bytes
-    log.client.delete(log.path, timeout=600)
+    log.delete(timeout=600)
 
     record_property("megabytes up and down", (up >> 20, down >> 20))
     assert answer.status_code == 201, answer.text

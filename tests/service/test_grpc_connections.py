@@ -351,7 +351,7 @@ def test_deleted_log_ends_its_streams(service, channel, log, push):
     for call in calls:
         next(call)
 
-    service.client.delete(f"/logs/{log}").raise_for_status()
+    service.client.request("DELETE", f"/logs/{log}", json={"delete": log}).raise_for_status()
 
     assert [refusal(lambda call=call: list(call))[0] for call in calls] == [grpc.StatusCode.NOT_FOUND] * 2
 

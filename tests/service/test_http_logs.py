@@ -14,7 +14,7 @@ def test_log_is_created_once(service):
     assert (first.status_code, again.status_code) == (201, 200)
     assert first.headers["location"] == "/logs/made"
     assert first.json() == again.json()
-    service.client.delete("/logs/made")
+    service.client.request("DELETE", "/logs/made", json={"delete": "made"})
 
 
 def test_new_log_describes_itself(log):
@@ -50,7 +50,7 @@ def test_options_are_fixed(service):
     assert (created.status_code, same.status_code, other.status_code) == (201, 200, 409)
     assert [answer.status_code for answer in (*silent, in_part)] == [200, 200, 200]
     assert other.headers["content-type"] == PROBLEM
-    service.client.delete("/logs/plain")
+    service.client.request("DELETE", "/logs/plain", json={"delete": "plain"})
 
 
 def test_options_may_be_given_as_a_description_has_them(service):
@@ -62,7 +62,7 @@ def test_options_may_be_given_as_a_description_has_them(service):
     assert copied.json()["options"] == described["options"] == {"rdf_star": False, "generalized_statements": True}
     assert (copied.status_code, other.status_code) == (201, 409)
     for name in ("first", "second"):
-        service.client.delete(f"/logs/{name}")
+        service.client.request("DELETE", f"/logs/{name}", json={"delete": name})
 
 
 @pytest.mark.parametrize("kind", [None, "text/plain", "application/x-www-form-urlencoded", "application/rdf-patch"])
@@ -107,11 +107,11 @@ def test_large_document_is_refused(sqlite_service):
 def test_deleted_log_is_gone(log, patches):
     log.append(patches.one())
 
-    deleted = log.client.delete(log.path)
+    deleted = log.delete()
 
     assert deleted.status_code == 204
     assert log.get().status_code == 404
-    assert log.client.delete(log.path).status_code == 404
+    assert log.delete().status_code == 404
     assert log.append(patches.one()).status_code == 404
     assert log.get("/patches").status_code == 404
 
@@ -166,7 +166,16 @@ def test_truncated_patches_are_gone(log, patches):
 
 
 @pytest.mark.parametrize(
-    "document", [{"force": 1}, {"before": 0}, {"before": "3"}, {"before": 1 << 64}, {"before": 1, "x": 1}]
+    "document",
+    [
+        {},
+        {"force": True},
+        {"before": 2, "force": 1},
+        {"before": 0},
+        {"before": "3"},
+        {"before": 1 << 64},
+        {"before": 1, "x": 1},
+    ],
 )
 def test_truncation_that_makes_no_sense_is_refused(log, document):
     assert log.client.post(f"{log.path}/truncate", json=document).status_code == 400
@@ -209,3 +218,28 @@ def test_each_request_has_an_id(service):
 def test_unknown_path_and_method_are_problems(service):
     assert service.client.get("/nowhere").json()["status"] == 404
     assert service.client.patch("/logs").headers["content-type"] == PROBLEM
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        ({}, 400),
+        ({"content": b"{}", "headers": {"Content-Type": "application/json"}}, 400),
+        ({"json": {"delete": "other"}}, 400),
+        ({"json": {"delete": None}}, 400),
+        ({"content": b'{"delete": "NAME"}', "headers": {"Content-Type": "text/plain"}}, 415),
+        ({"content": b'{"delete": "NAME"}'}, 415),
+    ],
+)
+def test_what_destroys_wants_a_document_that_says_what(log, patches, sent, status):
+    log.append(patches.one())
+    log.client.post(f"{log.path}/snapshots", params={"wait": "20"})
+    if "content" in sent:
+        sent = sent | {"content": sent["content"].replace(b"NAME", log.name.encode())}
+
+    for method, rest in (("DELETE", ""), ("DELETE", "/snapshots/1"), ("POST", "/truncate"), ("POST", "/revert")):
+        refused = log.client.request(method, log.path + rest, **sent)
+        assert (refused.status_code, refused.headers["content-type"]) == (status, PROBLEM), (rest, refused.text)
+
+    assert log.get("/snapshots/1?format=json").status_code == 200
+    assert log.get("/patches/1").status_code == 200

@@ -107,7 +107,7 @@ def test_head_that_is_named_must_be_the_head(ways, patches, log):
 
 def test_log_that_was_deleted_and_made_anew_begins_anew(log, patches):
     log.append(patches.one("a"))
-    log.client.delete(log.path)
+    log.delete()
 
     gone = log.append(patches.one("b"))
     log.client.put(log.path, json={"rdf_star": False})

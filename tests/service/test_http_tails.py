@@ -190,7 +190,7 @@ def test_tail_ends_with_its_log(log, patches):
 
     with tail(log) as answer:
         read_patches(answer, 1)
-        log.client.delete(log.path)
+        log.delete()
         log.client.put(log.path)
         log.append(patches.one("another"))
 

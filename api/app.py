@@ -13,6 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 import patchlog
 from api.bodies import SmallBodies
 from api.documents import ProblemDocument
+from api.entrance import Entrance
 from api.errors import PROBLEM_JSON, answer_problems
 from api.methods import Methods
 from api.rdf_delta import routes as rdf_delta
@@ -48,7 +49,7 @@ class _App(FastAPI):
 
     def build_middleware_stack(self) -> ASGIApp:
         """Put what looks at each request around all that FastAPI does with it."""
-        return Telemetry(RdfDeltaPort(super().build_middleware_stack()))
+        return Telemetry(RdfDeltaPort(Entrance(super().build_middleware_stack())))
 
 
 def create_app(settings: Settings | None = None, store: LocalLogStore | None = None) -> FastAPI:

@@ -30,6 +30,7 @@ __all__ = [
     "answer_to",
     "problem_document",
     "problem_of",
+    "refused",
 ]
 
 PROBLEM_JSON: Final = "application/problem+json"
@@ -79,6 +80,7 @@ UNSUPPORTED: Final = Problem(415, "unsupported-media-type", "The body is in a fo
 NO_PATCH: Final = Problem(404, "patch-not-found", "There is no such patch")
 _UNAVAILABLE: Final = Problem(503, "storage-unavailable", "The database cannot be used now", {"Retry-After": "1"})
 _CUT_SHORT: Final = Problem(400, "cut-short", "The body did not come whole", {"Connection": "close"})
+_NO_DOCUMENT: Final = Problem(400, "no-document", "The request has no document")
 _UNEXPECTED: Final = Problem(500, "internal", "The service failed")
 
 
@@ -144,9 +146,14 @@ async def _answer_error(request: Request, error: Exception) -> Response:
     return answer_to(error, request.path_params.get("log"))
 
 
+def refused(refusal: Refusal) -> Response:
+    """The problem document of a refusal."""
+    return _answer(refusal.problem, refusal.detail, refusal.members)
+
+
 async def _answer_refusal(_: Request, error: Exception) -> Response:
     assert isinstance(error, Refusal)
-    return _answer(error.problem, error.detail, error.members)
+    return refused(error)
 
 
 async def _answer_invalid(request: Request, error: Exception) -> Response:
@@ -154,6 +161,10 @@ async def _answer_invalid(request: Request, error: Exception) -> Response:
     if any(flaw["loc"] == ("body",) and isinstance(flaw["input"], bytes) for flaw in error.errors()):
         kind = request.headers.get("content-type", "")
         return _answer(UNSUPPORTED, f"the Content-Type is {kind!r}; documents are read from application/json")
+    if any(flaw["loc"] == ("body",) and flaw["type"] == "missing" for flaw in error.errors()):
+        return _answer(
+            _NO_DOCUMENT, "the request needs a JSON document that says what it is about: /docs shows it for each path"
+        )
     flaws = [f"{'.'.join(map(str, flaw['loc']))}: {flaw['msg']}" for flaw in error.errors()]
     return _answer(Problem(400, "invalid-parameter", "A parameter is not valid"), "; ".join(flaws))
 

@@ -14,6 +14,7 @@ from api.access import Access
 from api.keys import has_keys
 from api.ledger import Ledger
 from api.metrics import Metrics
+from api.origins import Origins
 from api.rounds import Rounds
 from api.settings import Settings
 from api.tails import LocalLogStore, Tails
@@ -43,6 +44,7 @@ class Service:
         self._workers = ThreadPoolExecutor(_LONG_AT_ONCE, "patchlog-work")
         self._builders = ThreadPoolExecutor(_SNAPSHOTS_AT_ONCE, "patchlog-snapshot")
         self.access: Final = Access(_database_with_keys(settings, store), self.run)
+        self.origins: Final = Origins(settings)
         self.ledger: Final = Ledger(self.metrics)
         self.rounds: Final = Rounds(store.submit)
         self.tails: Final = Tails(store, self.run, settings.poll_seconds)

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import re
 from pathlib import Path
-from typing import Final, Literal
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
+from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
+from pydantic_settings import (
+    BaseSettings,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
 
 from patchlog.errors import UsageError
 
@@ -16,6 +23,18 @@ __all__ = ["CONFIG_VARIABLE", "Settings"]
 
 CONFIG_VARIABLE: Final = "PATCHLOG_CONFIG"
 _FILE: Final = "patchlog.toml"
+
+
+_HOST: Final = re.compile(r"\*|(\*\.)?[a-z0-9_.-]+(:[0-9]+)?|\[[0-9a-f:.]+\](:[0-9]+)?")
+_ORIGIN: Final = re.compile(r"\*|null|[a-z][a-z0-9+.-]*://[^/?#\s@]+")
+
+
+def _divided(value: Any) -> Any:
+    """The words of a text with commas between them."""
+    return tuple(word for part in value.split(",") if (word := part.strip())) if isinstance(value, str) else value
+
+
+_Words = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_divided)]
 
 
 class Settings(BaseSettings):
@@ -54,6 +73,18 @@ class Settings(BaseSettings):
         default="auto", description="Whether requests need an API key; auto: on all addresses but loopback."
     )
 
+    allowed_hosts: _Words = Field(
+        default=(),
+        description="Names that requests may call the service by (the header Host), with commas between: NAME, "
+        "NAME:PORT, *.SUFFIX, or * for all; localhost and loopback addresses always. Unset: those alone on loopback "
+        "without keys, else all.",
+    )
+    allowed_origins: _Words = Field(
+        default=(),
+        description="Other origins whose web pages may use the service from a browser, with commas between: "
+        "https://HOST or https://HOST:PORT, or * for all.",
+    )
+
     max_body_bytes: int = Field(default=8 << 30, ge=1, description="The largest upload, decompressed too.")
     max_compression_ratio: int = Field(
         default=200, ge=1, description="How much larger than sent an upload may become, beyond its first 8 MiB."
@@ -83,6 +114,17 @@ class Settings(BaseSettings):
     read_threads: int = Field(
         default=2, ge=1, description="Reads of the database at one time; more where it is far away."
     )
+
+    @field_validator("allowed_hosts", "allowed_origins")
+    @classmethod
+    def _may_match(cls, words: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        is_of_hosts = info.field_name == "allowed_hosts"
+        words = tuple(word.lower() for word in words)
+        for word in words:
+            if not (_HOST if is_of_hosts else _ORIGIN).fullmatch(word):
+                form = "NAME, NAME:PORT or *.SUFFIX" if is_of_hosts else "https://HOST or https://HOST:PORT"
+                raise ValueError(f"{word!r} would never match: write {form}")
+        return words
 
     @property
     def is_loopback(self) -> bool:

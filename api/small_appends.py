@@ -44,6 +44,8 @@ _OUT_OF_THE_ORDINARY: Final = frozenset(
         b"expect",
         b"http2-settings",
         b"if-none-match",
+        b"origin",
+        b"sec-fetch-site",
         b"te",
         b"trailer",
         b"transfer-encoding",
@@ -62,6 +64,7 @@ class SmallAppend:
     head_size: int
     size: int
     """In bytes, of head and body."""
+    host: bytes
     if_match: str | None
     authorization: str
     request_ids: Sequence[bytes]
@@ -69,6 +72,8 @@ class SmallAppend:
 
     def begin(self, service: Service, body: bytes, ended: Ended) -> bool:
         """Append, and tell what came of it; False where the long way has to say why not: nothing was written then."""
+        if not service.origins.allows_host(self.host):
+            return False
         principal = service.access.known_principal(self.authorization)
         if principal is None or not principal.allows("append", self.log):
             return False
@@ -122,6 +127,7 @@ def _small_append_with(head: bytes) -> SmallAppend | None:
         format=format,
         head_size=len(head),
         size=len(head) + int(length),
+        host=fields.get(b"host", b""),
         if_match=None if if_match is None else if_match.decode(),
         authorization=fields.get(b"authorization", b"").decode(),
         request_ids=[fields[b"x-request-id"]] if b"x-request-id" in fields else (),

@@ -22,6 +22,12 @@ _NEEDED: Final = ("fastapi", "httptools", "prometheus_client", "pydantic_setting
 @click.option("--port", type=click.IntRange(0, 65535), help="The port to listen on; 0 for any.  [default: 8080]")
 @database_option
 @click.option("--data-dir", metavar="DIR", help="The folder for what is kept beside the database.")
+@click.option(
+    "--allowed-hosts", metavar="NAMES", help="Names that requests may call the service by, with commas between."
+)
+@click.option(
+    "--allowed-origins", metavar="ORIGINS", help="Other origins whose web pages may use it, with commas between."
+)
 @click.argument("others", metavar="[OPTIONS OF THE SERVICE]...", nargs=-1, type=click.UNPROCESSED)
 @common
 def serve(
@@ -31,14 +37,23 @@ def serve(
     port: int | None,
     database: str | None,
     data_dir: str | None,
+    allowed_hosts: str | None,
+    allowed_origins: str | None,
     others: Sequence[str],
 ) -> None:
     """Start the service: patch logs over HTTP. It is ready when GET /readyz answers 200.
 
-    Further options are those of `python -m api`.
+    Further options are those of `python -m api`; `python -m api --help` lists them.
     """
     del session
-    given = {"--host": host, "--port": port, "--database": database, "--data-dir": data_dir}
+    given = {
+        "--host": host,
+        "--port": port,
+        "--database": database,
+        "--data-dir": data_dir,
+        "--allowed-hosts": allowed_hosts,
+        "--allowed-origins": allowed_origins,
+    }
     become_service([*_named(given), *others])
 
 

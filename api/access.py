@@ -18,6 +18,7 @@ from patchlog.log.records import LogDescription
 
 __all__ = [
     "COOKIE",
+    "FORBIDDEN",
     "PRINCIPAL",
     "Access",
     "authorization_of",
@@ -39,7 +40,7 @@ _LISTED: Final = 1000
 """Logs that are asked of the store at once, of which the key may read some."""
 
 _UNAUTHORIZED: Final = Problem(401, "unauthorized", "The request needs an API key", {"WWW-Authenticate": "Bearer"})
-_FORBIDDEN: Final = Problem(403, "forbidden", "The API key does not allow this")
+FORBIDDEN: Final = Problem(403, "forbidden", "The API key does not allow this")
 _NO_SUCH_KEY: Final = "this service has no such key, or no longer"
 
 
@@ -103,7 +104,7 @@ class Access:
 def require(principal: Principal, right: Right, log: str) -> None:
     """Raise Refusal where the principal does not have a right on a log. The name `*` is all logs."""
     if not principal.allows(right, log):
-        raise Refusal(_FORBIDDEN, f"this needs the scope log:{log}:{right}")
+        raise Refusal(FORBIDDEN, f"this needs the scope log:{log}:{right}")
 
 
 def _bearer_of(authorization: str) -> str:

@@ -21,13 +21,13 @@ class Section(BaseRoute):
 
     def __init__(self, prefix: str, routes: Sequence[Route]) -> None:
         self._prefix: Final = prefix
-        self._routes: Final = routes
+        self.routes: Final = routes
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """Look for the route of a request; else for one of another method."""
         found: tuple[Match, Scope] = Match.NONE, {}
         if scope["type"] == "http" and scope["path"].startswith(self._prefix):
-            for route in self._routes:
+            for route in self.routes:
                 match, of_route = route.matches(scope)
                 if match.value > found[0].value:
                     found = match, {**of_route, "route": route}

@@ -10,9 +10,7 @@ from typing import Any, Final, NoReturn, TypeVar
 
 import grpc
 
-from api.access import require
 from api.errors import Refusal
-from api.keys import Right
 from api.principal import Principal
 from api.service import Service
 from patchlog import errors
@@ -21,7 +19,6 @@ __all__ = [
     "Context",
     "accept",
     "answering",
-    "check",
     "check_complete",
     "feed",
     "headers_of",
@@ -106,13 +103,6 @@ def headers_of(context: Context) -> dict[str, str]:
 async def principal_of(service: Service, context: Context) -> Principal:
     """The principal of the caller. Raises Refusal."""
     return await service.access.principal(metadata_of(context, "authorization") or "")
-
-
-async def check(service: Service, context: Context, right: Right, log: str) -> Principal:
-    """Return the principal of the caller. Raises Refusal where it does not have this right on that log."""
-    principal = await principal_of(service, context)
-    require(principal, right, log)
-    return principal
 
 
 async def _batches_of(service: Service, frames: AsyncIterator[bytes]) -> AsyncIterator[list[bytes]]:

@@ -8,10 +8,10 @@ from typing import Final
 import grpc
 from google.protobuf.message import DecodeError
 
+from api.access import require
 from api.grpc_door.calls import (
     Context,
     accept,
-    check,
     check_complete,
     feed,
     metadata_of,
@@ -20,6 +20,7 @@ from api.grpc_door.calls import (
     refuse_to_go_on,
 )
 from api.outgoing import Piece, cut
+from api.principal import Principal
 from api.service import Service
 from api.tails import checked_head
 from patchlog.codec.fields import varint
@@ -35,13 +36,15 @@ _MOST_FRAME_BYTES: Final = 1 << 30
 """Of those that are stored: a row that is larger than usual has a frame of its own."""
 
 
-async def subscribe_patches(service: Service, request: bytes, context: Context) -> AsyncIterator[bytes]:
+async def subscribe_patches(
+    service: Service, principal: Principal, request: bytes, context: Context
+) -> AsyncIterator[bytes]:
     """Yield the frames of patches, as they were stored."""
     try:
         asked = PatchSubscribe.FromString(request)
     except DecodeError:
         refuse(grpc.StatusCode.INVALID_ARGUMENT, "the request is no PatchSubscribe")
-    await check(service, context, "read", asked.log)
+    require(principal, "read", asked.log)
     log = service.log(asked.log)
     after = _position(asked)
     head = await service.run(lambda: checked_head(log, after))
@@ -61,12 +64,14 @@ async def subscribe_patches(service: Service, request: bytes, context: Context) 
     refuse_to_go_on(service, asked.log)
 
 
-async def publish_patches(service: Service, frames: AsyncIterator[bytes], context: Context) -> bytes:
+async def publish_patches(
+    service: Service, principal: Principal, frames: AsyncIterator[bytes], context: Context
+) -> bytes:
     """Append the patches of a stream, all or none, and answer when they are durable."""
     name = metadata_of(context, "log")
     if name is None:
         refuse(grpc.StatusCode.INVALID_ARGUMENT, "which log? Name it by the metadata 'log'")
-    await check(service, context, "append", name)
+    require(principal, "append", name)
     expected = _expected_head(metadata_of(context, "if-match"))
     upload = await service.run(service.log(name).stage)
     try:

@@ -15,10 +15,12 @@ from typing import Any, Final
 import grpc
 from google.protobuf.message import DecodeError
 
-from api.grpc_door.calls import Context, accept, check, metadata_of, read_ahead, refuse, refuse_to_go_on
+from api.access import require
+from api.grpc_door.calls import Context, accept, metadata_of, read_ahead, refuse, refuse_to_go_on
 from api.grpc_door.growing import Deleted, GrowingStream, dataset_version
 from api.grpc_door.publishing import Publication, published
 from api.grpc_door.requested import stream_options
+from api.principal import Principal
 from api.service import Service
 from patchlog.log.contract import PatchLog
 from patchlog.log.position import head_position
@@ -30,14 +32,16 @@ __all__ = ["publish_rdf", "subscribe_rdf"]
 _RECEIVED: Final[bytes] = RdfStreamReceived().SerializeToString()
 
 
-async def subscribe_rdf(service: Service, request: bytes, context: Context) -> AsyncIterator[bytes]:
+async def subscribe_rdf(
+    service: Service, principal: Principal, request: bytes, context: Context
+) -> AsyncIterator[bytes]:
     """Yield the frames of a topic."""
     try:
         asked = RdfStreamSubscribe.FromString(request)
     except DecodeError:
         refuse(grpc.StatusCode.INVALID_ARGUMENT, "the request is no RdfStreamSubscribe")
     name, at = _topic(asked.topic)
-    await check(service, context, "read", name)
+    require(principal, "read", name)
     log = service.log(name)
     description = await service.run(log.describe)
     options = stream_options(asked.requested_options, description.options)
@@ -66,10 +70,10 @@ async def subscribe_rdf(service: Service, request: bytes, context: Context) -> A
         refuse(grpc.StatusCode.FAILED_PRECONDITION, str(deleted))
 
 
-async def publish_rdf(service: Service, frames: AsyncIterator[bytes], context: Context) -> bytes:
+async def publish_rdf(service: Service, principal: Principal, frames: AsyncIterator[bytes], context: Context) -> bytes:
     """Append the statements of a stream to a log, and answer when they are durable."""
     publication = await Publication.begun(frames, topic=metadata_of(context, "topic"))
-    await check(service, context, "append", publication.log)
+    require(principal, "append", publication.log)
     appended = await published(service, publication, context)
     service.count_append(publication.log, appended)
     context.set_trailing_metadata((("version", str(appended.version)), ("patch-id", appended.id)))

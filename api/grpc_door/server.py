@@ -13,9 +13,10 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 from opentelemetry.trace import Span, use_span
 
-from api.grpc_door.calls import Context, answering, headers_of, streaming
+from api.grpc_door.calls import Context, answering, headers_of, principal_of, streaming
 from api.grpc_door.patch_streams import publish_patches, subscribe_patches
 from api.grpc_door.rdf_streams import publish_rdf, subscribe_rdf
+from api.principal import Principal
 from api.service import Service
 from api.settings import Settings
 from api.tracing import serving
@@ -32,8 +33,8 @@ _PATCHES: Final = "patchlog.v1.PatchStreamService"
 _MOST_MESSAGE_BYTES: Final = 16 << 20
 """A stored frame has at most a mebibyte, and one of a publisher as much as an upload's."""
 
-_Subscribe = Callable[[Service, bytes, Context], AsyncIterator[bytes]]
-_Publish = Callable[[Service, AsyncIterator[bytes], Context], Awaitable[bytes]]
+_Subscribe = Callable[[Service, Principal, bytes, Context], AsyncIterator[bytes]]
+_Publish = Callable[[Service, Principal, AsyncIterator[bytes], Context], Awaitable[bytes]]
 
 
 class GrpcDoor:
@@ -116,18 +117,29 @@ class GrpcDoor:
         finally:
             self._service.metrics.count_call(name.rpartition("/")[2], status)
 
+    # The key of a caller is looked at before anything of the request is, as over HTTP.
+
     def _subscribe(self, name: str, call: _Subscribe) -> Any:
+        async def messages(request: bytes, context: Context) -> AsyncIterator[bytes]:
+            principal = await principal_of(self._service, context)
+            async for message in call(self._service, principal, request, context):
+                yield message
+
         async def handle(request: bytes, context: Context) -> AsyncIterator[bytes]:
             with self._told(name, context):
-                async for message in streaming(context, call(self._service, request, context)):
+                async for message in streaming(context, messages(request, context)):
                     yield message
 
         return grpc.unary_stream_rpc_method_handler(handle)
 
     def _publish(self, name: str, call: _Publish) -> Any:
+        async def answer(requests: AsyncIterator[bytes], context: Context) -> bytes:
+            principal = await principal_of(self._service, context)
+            return await call(self._service, principal, requests, context)
+
         async def handle(requests: AsyncIterator[bytes], context: Context) -> bytes:
             with self._told(name, context) as span, use_span(span, record_exception=False):
-                return await answering(context, lambda: call(self._service, requests, context))
+                return await answering(context, lambda: answer(requests, context))
 
         return grpc.stream_unary_rpc_method_handler(handle)
 

@@ -19,7 +19,9 @@ from api.answers import Outgoing, answer_patches
 from api.bodies import batches_of
 from api.conditions import tag
 from api.errors import NO_PATCH, PROBLEMS, Refusal
+from api.keys import Right
 from api.negotiation import JELLY_PATCHES, PATCH_TEXT, coding_of_body
+from api.principal import Principal
 from api.rdf_delta.clients import client_of
 from api.rdf_delta.documents import BAD_REQUEST, log_document
 from api.rdf_delta.door import Door, door_of
@@ -59,22 +61,23 @@ async def _rpc(request: Request) -> Response:
 
 async def _too_long(request: Request) -> Response:
     door = door_of(request)
-    await door.run(lambda: door.log(request.path_params["source"]))
+    principal = await principal_of(request)
+    await door.run(lambda: door.log(principal, "read", request.path_params["source"]))
     raise Refusal(BAD_REQUEST, f"{request.url.path} has too many parts: write LOG, LOG/VERSION or LOG/ID")
 
 
 async def _source(request: Request) -> Response:
     door = door_of(request)
-    await principal_of(request)  # who has none is not told which logs there are
+    principal = await principal_of(request)
     source, patch = request.path_params["source"], request.path_params.get("patch", "")
     asked = (patch, request.query_params.get("patch", ""), request.query_params.get("version", ""))
     wanted = next((found for text in asked if (found := _patch_of(text.removeprefix(_VERSION))) is not None), None)
     if wanted is not None:
-        return await _fetch(door, request, source, wanted)
-    log = await door.run(lambda: door.log(source))
+        return await _fetch(door, request, principal, source, wanted)
+    right: Right = "read" if request.method == "GET" else "append"
+    log = await door.run(lambda: door.log(principal, right, source))
     if request.method == "GET":
         raise Refusal(BAD_REQUEST, f"{asked_path(request)} says neither which patch to fetch, nor to append one")
-    await door.check_log(request, "append", log.name)
     return await _append(door, request, log)
 
 
@@ -91,9 +94,9 @@ def _patch_of(text: str) -> str | int | None:
         return None
 
 
-async def _fetch(door: Door, request: Request, source: str, wanted: str | int) -> Response:
+async def _fetch(door: Door, request: Request, principal: Principal, source: str, wanted: str | int) -> Response:
     def found() -> tuple[LogDescription, LoggedPatch | None, Outgoing | None]:
-        described = door.log(source)
+        described = door.log(principal, "read", source)
         request.path_params["log"] = described.name  # for what says where the snapshots are
         log = door.service.log(described.name)
         version = _version_of(log, described, wanted)
@@ -106,13 +109,11 @@ async def _fetch(door: Door, request: Request, source: str, wanted: str | int) -
     try:
         described, logged, outgoing = await door.run(found)
     except PositionGone as error:
-        await door.check_log(request, "read", request.path_params["log"])  # who may not read is not told what is gone
-        await _lose_lock(door, request, source)
+        await _lose_lock(door, request, request.path_params["log"])
         if is_on_own_port(request):
             raise _gone(error, source) from None
         raise
     name = described.name
-    await door.check_log(request, "read", name)
     if logged is None or outgoing is None:
         raise Refusal(NO_PATCH, f"the log {name!r} has no patch {wanted}; its head is {described.head.version}")
     await door.positions.fetched(described, await client_of(request), logged.record.version)
@@ -120,9 +121,9 @@ async def _fetch(door: Door, request: Request, source: str, wanted: str | int) -
     return answer_patches(door.service, request, outgoing, PATCH_TEXT, headers, outflow=DeltaText())
 
 
-async def _lose_lock(door: Door, request: Request, source: str) -> None:
+async def _lose_lock(door: Door, request: Request, name: str) -> None:
     """Take the lock from a client that lacks a patch that is gone: it can never write, and would keep it for ever."""
-    log = await door.run(lambda: door.log(source))
+    log = await door.run(door.service.log(name).describe)
     if door.locks.break_lock(log.id, holder := await client_of(request)) is not None:
         who = holder.owner or holder.address
         _logger.warning("%s needs a patch of the log %r that is gone, and loses its lock of that", who, log.name)
@@ -227,8 +228,8 @@ async def _initial_data(request: Request) -> Response:
     wanted = request.query_params.get("datasource", "").removeprefix("id:")
     if not wanted:
         raise Refusal(BAD_REQUEST, "of which log? Name it: init-data?datasource=ID")
-    log = await door.run(lambda: door.log(wanted))
-    await door.check_log(request, "read", log.name)
+    principal = await principal_of(request)
+    log = await door.run(lambda: door.log(principal, "read", wanted))
     if request.headers.get("accept", "*/*") == "*/*":
         # Who has no wish gets what every RDF library reads.
         request = Request({**request.scope, "query_string": b"format=nq"}, request.receive)

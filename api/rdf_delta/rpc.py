@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
-from functools import partial
 from typing import Any, Final, TypeAlias
 
 from fastapi import Request
@@ -18,7 +17,7 @@ from api.rdf_delta.clients import client_of
 from api.rdf_delta.documents import BAD_REQUEST, Source, log_document, parse_id, source_document
 from api.rdf_delta.door import NOT_FOUND, Door
 
-__all__ = ["answer_call"]
+__all__ = ["OPERATIONS", "answer_call"]
 
 Arguments: TypeAlias = Mapping[str, Any]
 _NO_TEXT: Final = re.compile("[\0\ud800-\udfff]")
@@ -36,9 +35,9 @@ async def answer_call(door: Door, request: Request) -> dict[str, Any]:
     operation, arguments = call.get("operation"), call.get("arg")
     if not isinstance(operation, str) or not isinstance(call.get("opid"), str) or not isinstance(arguments, dict):
         raise Refusal(BAD_REQUEST, "a call has 'operation' and 'opid', which are strings, and 'arg', an object")
-    do = _OPERATIONS.get(operation)
+    do = OPERATIONS.get(operation)
     if do is None:
-        raise Refusal(BAD_REQUEST, f"there is no operation {operation!r}; there are {', '.join(_OPERATIONS)}")
+        raise Refusal(BAD_REQUEST, f"there is no operation {operation!r}; there are {', '.join(OPERATIONS)}")
     return await do(door, request, arguments)
 
 
@@ -64,19 +63,14 @@ async def _list_log_info(door: Door, request: Request, arguments: Arguments) -> 
 
 
 async def _describe_datasource(door: Door, request: Request, arguments: Arguments) -> dict[str, Any]:
-    sources = door.sources
     if "datasource" in arguments:
-        id = parse_id(arguments["datasource"])
-        source = await door.run(lambda: sources.with_id(id))
+        source = await door.source(request, "read", parse_id(arguments["datasource"]))
     elif "name" in arguments:
-        name = _text(arguments, "name")
-        source = await door.run(lambda: sources.named(name))
+        source = await door.source_named(request, "read", _text(arguments, "name"))
     elif "uri" in arguments:
-        uri = _text(arguments, "uri")
-        source = await door.run(lambda: sources.with_uri(uri))
+        source = await door.source_with_uri(request, "read", _text(arguments, "uri"))
     else:
         raise Refusal(BAD_REQUEST, "describe_datasource wants 'datasource' (an id), 'name' or 'uri'")
-    await door.check(request, "read", source)
     return {} if source is None else source_document(source)
 
 
@@ -89,7 +83,7 @@ async def _describe_log(door: Door, request: Request, arguments: Arguments) -> d
 async def _create_datasource(door: Door, request: Request, arguments: Arguments) -> dict[str, Any]:
     name = _text(arguments, "name")
     uri = None if arguments.get("uri") is None else _text(arguments, "uri")
-    await door.check(request, "admin", None)
+    await door.check_all(request, "admin")
     return {"id": (await door.run(lambda: door.sources.create(name, uri))).log.id}
 
 
@@ -106,9 +100,7 @@ async def _rename_datasource(door: Door, request: Request, arguments: Arguments)
 
 
 async def _remove_datasource(door: Door, request: Request, arguments: Arguments) -> dict[str, Any]:
-    id = parse_id(_argument(arguments, "datasource"))
-    source = await door.run(lambda: door.sources.with_id(id))
-    await door.check(request, "admin", source)
+    source = await door.source(request, "admin", parse_id(_argument(arguments, "datasource")))
     if source is not None:
         await _remove(door, source)
     return {}
@@ -131,8 +123,7 @@ async def _lock_refresh(door: Door, request: Request, arguments: Arguments) -> d
     lost = []
     for one in asked:
         id = parse_id(_argument(one, "datasource"))
-        source = await door.run(partial(door.sources.with_id, id))
-        await door.check(request, "append", source)
+        await door.source(request, "append", id)
         if not door.locks.refresh(id, str(one.get("lock-ref"))):
             lost.append(one)
     return {"array": lost}
@@ -164,8 +155,7 @@ async def _wanted(
     door: Door, request: Request, arguments: Arguments, right: Right, unknown: Problem = NOT_FOUND
 ) -> Source:
     id = parse_id(_argument(arguments, "datasource"))
-    source = await door.run(lambda: door.sources.with_id(id))
-    await door.check(request, right, source)
+    source = await door.source(request, right, id)
     if source is None:
         raise Refusal(unknown, f"there is no log with the id {id}")
     return source
@@ -174,17 +164,17 @@ async def _wanted(
 async def _locked(door: Door, request: Request, arguments: Arguments, right: Right) -> str:
     """The id of a log that may be locked. One that is gone is not, and who lets go of its lock need not know."""
     id = parse_id(_argument(arguments, "datasource"))
-    await door.check(request, right, await door.run(lambda: door.sources.with_id(id)))
+    await door.source(request, right, id)
     return id
 
 
 async def _copied(door: Door, request: Request, arguments: Arguments) -> tuple[Source, str]:
+    await door.check_all(request, "admin")
     source, name, destination = (
         await _wanted(door, request, arguments, "admin", unknown=BAD_REQUEST),
         _text(arguments, "src"),
         _text(arguments, "dst"),
     )
-    await door.check(request, "admin", None)
     if source.log.name != name:
         raise Refusal(BAD_REQUEST, f"the log {source.log.id} is named {source.log.name!r}, and not {name!r}")
     return source, destination
@@ -206,7 +196,7 @@ def _text(arguments: Arguments, name: str) -> str:
     return value
 
 
-_OPERATIONS: Final[Mapping[str, _Operation]] = {
+OPERATIONS: Final[Mapping[str, _Operation]] = {
     "ping": ping,
     "list_datasource": _list_datasource,
     "list_descriptions": _list_descriptions,

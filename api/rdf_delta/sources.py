@@ -5,7 +5,7 @@ A log that was not created here has the URI `delta:NAME`, as RDF Delta's own too
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Final
@@ -22,10 +22,10 @@ from patchlog.log.records import NAME, LogDescription, check_log_name
 from patchlog.log.rows import AnyRow, description_of
 from patchlog.log.tables import LOG, RDF_DELTA_SOURCE
 
-__all__ = ["Sources"]
+__all__ = ["LENGTH_OF_IDS", "Sources"]
 
 _PAGE: Final = 1000
-_LENGTH_OF_IDS: Final = 36
+LENGTH_OF_IDS: Final = 36
 
 _SOURCE_BY_NAME: Final = DriverStatement(
     select(LOG, RDF_DELTA_SOURCE.c.uri).outerjoin_from(LOG, RDF_DELTA_SOURCE).where(LOG.c.name == bindparam("wanted"))
@@ -59,7 +59,7 @@ class Sources:
         id = name_or_id.lower()
         if (known := self._known(id)) is not None or (known := self._log_named(name_or_id)) is not None:
             return known
-        source = self._looked_for(id) if len(id) == _LENGTH_OF_IDS else None
+        source = self._looked_for(id) if len(id) == LENGTH_OF_IDS else None
         return None if source is None else source.log
 
     def named(self, name: str) -> Source | None:
@@ -79,9 +79,9 @@ class Sources:
         known = None if name is None else self.named(name)
         return known if known is not None and known.log.id == id else self._looked_for(id)
 
-    def with_uri(self, uri: str) -> Source | None:
-        """The data source with that URI; of several, the newest."""
-        found = [source for source in self.all() if source.uri == uri]
+    def with_uri(self, uri: str, is_wanted: Callable[[str], bool]) -> Source | None:
+        """The data source with that URI; of several with names that are wanted, the newest."""
+        found = [source for source in self.all() if source.uri == uri and is_wanted(source.log.name)]
         return max(found, key=lambda source: source.log.created, default=None)
 
     def create(self, name: str, uri: str | None) -> Source:

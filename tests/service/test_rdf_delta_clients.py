@@ -193,7 +193,7 @@ def test_client_of_a_log_that_was_made_again_is_at_its_beginning(service, name, 
     client = delta_client(service, FAST).connect(name)
     client.update()
     client.update()
-    service.client.delete(f"/logs/{name}").raise_for_status()
+    service.client.request("DELETE", f"/logs/{name}", json={"delete": name}).raise_for_status()
     service.client.put(f"/logs/{name}").raise_for_status()
     again = delta_client(service, FAST).connect(name)
     again.update()

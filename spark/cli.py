@@ -240,11 +240,25 @@ def verify_tables(_session: Session, *, origin: Origin, warehouse: str, spark: A
     type=click.IntRange(0),
     help="From now on, keep files that only older versions need for so many hours.  [default: a week]",
 )
+@click.option(
+    "--allow-unsafe-retention",
+    is_flag=True,
+    help="Allow less than 168 hours, Delta's safe age: running jobs and readers may need what is deleted.",
+)
 @common
-def optimize_tables(cli: Session, *, origin: Origin, warehouse: str, spark: Any, keep_hours: int | None) -> None:
+def optimize_tables(
+    cli: Session,
+    *,
+    origin: Origin,
+    warehouse: str,
+    spark: Any,
+    keep_hours: int | None,
+    allow_unsafe_retention: bool,
+) -> None:
     """Compact and cluster the tables, and delete files that time travel needs no more.
 
-    Jobs may be at work then, unless --keep-hours is less than what their commits take.
+    Jobs may be at work then, unless --keep-hours is less than what their commits take: below 168 hours that has to be
+    allowed.
     """
 
     def tell_refused(table: LogTable, tried: int) -> None:
@@ -253,7 +267,13 @@ def optimize_tables(cli: Session, *, origin: Origin, warehouse: str, spark: Any,
 
     with _tables(spark, origin, warehouse) as (session, tables):
         tables.check()
-        for one in optimize(session, tables, keep_hours=keep_hours, tell_refused=tell_refused):
+        for one in optimize(
+            session,
+            tables,
+            keep_hours=keep_hours,
+            allow_unsafe_retention=allow_unsafe_retention,
+            tell_refused=tell_refused,
+        ):
             click.echo(f"{one.table}: {one.files_after} files, before {one.files_before}")
 
 

@@ -23,7 +23,7 @@ EXAMPLES: Final = {
     "log delete": "patchlog log delete people --yes",
     "log list": "patchlog log list --url http://localhost:8080",
     "log show": "patchlog log show http://localhost:8080/logs/people",
-    "log truncate": "patchlog log truncate people --before 1000",
+    "log truncate": "patchlog log truncate people --before 1000 --yes",
     "log verify": "patchlog log verify people",
     "migrate": "patchlog migrate --database postgresql+psycopg://patchlog@db.example.org/patchlog",
     "outbox": "patchlog outbox --deliver",

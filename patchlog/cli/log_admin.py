@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
 from patchlog.cli.checks import counted
+from patchlog.cli.confirmation import confirm, yes_option
 from patchlog.cli.options import TRUTH, Number, common
 from patchlog.cli.outcome import CheckFailed, Session
 from patchlog.cli.places import (
@@ -99,16 +98,14 @@ def show(session: Session, *, wanted: Wanted, as_json: bool) -> None:
 @click.command("delete", short_help="Delete a log and all of its patches.")
 @_log
 @place_options
-@click.option("--yes", is_flag=True, help="Do not ask; without a terminal nobody is asked.")
+@yes_option
 @common
 def delete(session: Session, *, wanted: Wanted, yes: bool) -> None:
     """Delete a log and all of its patches. It cannot be taken back."""
     place = wanted_place(wanted)
     with place.store() as store:
         description = store.log(log_name(place)).describe()
-        if not yes and sys.stdin is not None and sys.stdin.isatty():
-            patches = counted(description.patches, "patch")
-            click.confirm(f"Delete {description.name} with {patches}?", abort=True, err=True)
+        confirm(f"delete {description.name} with {counted(description.patches, 'patch')}", yes=yes)
         store.delete(description.name)
     if not session.is_quiet:
         click.echo(f"deleted {description.name}")
@@ -144,16 +141,20 @@ def verify(session: Session, *, wanted: Wanted, as_json: bool) -> None:
     help="The first version that is kept.  [default: behind the newest snapshot that all consumers have reached]",
 )
 @click.option("--force", is_flag=True, help="Consumers that still need a patch have to begin anew.")
+@yes_option
 @as_json
 @common
-def truncate(session: Session, *, wanted: Wanted, before: int | None, force: bool, as_json: bool) -> None:
+def truncate(session: Session, *, wanted: Wanted, before: int | None, force: bool, yes: bool, as_json: bool) -> None:
     """Forget the bytes of all patches below a version. Versions, ids and hashes stay; the bytes are gone for good.
 
     A snapshot has to stand for them, and no consumer to need them still.
     """
     place = wanted_place(wanted)
     with place.store() as store:
-        description = store.log(log_name(place)).truncate_before(before, force=force)
+        log = store.log(log_name(place))
+        below = "that nobody needs" if before is None else f"below version {before}"
+        confirm(f"forget the patches of {log.describe().name} {below}", yes=yes)
+        description = log.truncate_before(before, force=force)
     if as_json:
         click.echo(json_line(description_document(description)))
     elif not session.is_quiet:
@@ -167,8 +168,9 @@ def truncate(session: Session, *, wanted: Wanted, before: int | None, force: boo
     metavar="MIGRATION",
     help="Before an older release is installed: take the tables back to this migration, such as 0003. Patches stay.",
 )
+@yes_option
 @common
-def migrate(session: Session, *, database: str | None, down_to: str | None) -> None:
+def migrate(session: Session, *, database: str | None, down_to: str | None, yes: bool) -> None:
     """Bring a database to the tables that this release knows. Where it has them, nothing happens.
 
     An SQLite file is migrated when it is opened; PostgreSQL only by this command.
@@ -182,6 +184,7 @@ def migrate(session: Session, *, database: str | None, down_to: str | None) -> N
         if down_to is None:
             bring_up(opened)
         else:
+            confirm(f"take the tables of {opened.url.render_as_string()} back to migration {down_to}", yes=yes)
             migrate_down(opened, down_to)
         revision = current_revision(opened)
     finally:

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from patchlog.cli.checks import counted
+from patchlog.cli.confirmation import confirm, yes_option
 from patchlog.cli.options import common
 from patchlog.cli.outcome import CheckFailed, Session
 from patchlog.cli.tellings import as_json, json_line
@@ -37,6 +38,7 @@ __all__ = ["outbox"]
 )
 @click.option("--show", metavar="ID", help="Print the patch with this id, as RDF Patch.")
 @click.option("--drop", metavar="ID", help="Print it too, and take it out for good.")
+@yes_option
 @as_json
 @common
 def outbox(
@@ -47,6 +49,7 @@ def outbox(
     on_top: bool,
     show: str | None,
     drop: str | None,
+    yes: bool,
     as_json: bool,
 ) -> None:
     """List the patches that captured datasets could not deliver yet, in the order in which they go.
@@ -64,6 +67,7 @@ def outbox(
         elif (wanted := show or drop) is not None:
             click.echo(_content(opened, wanted), nl=False)
             if drop is not None:
+                confirm(f"drop the patch {wanted}, which is not in its log", yes=yes)
                 opened.drop(parse_patch_id(drop))
         elif as_json:
             click.echo(json_line([asdict(patch) for patch in waiting]))

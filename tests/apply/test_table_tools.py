@@ -55,7 +55,7 @@ def test_every_version_of_the_log_is_found_again_also_where_delta_has_forgotten_
     code, said, _ = in_process("at", *place, "--version", 2)
     assert (code, said) == (0, f"Delta version {delta_version} of quads, and the changes of version 2\n")
 
-    assert in_process("optimize", *place, "--keep-hours", 0)[0] == 0
+    assert in_process("optimize", *place, "--keep-hours", 0, "--allow-unsafe-retention")[0] == 0
     for version, wanted in states.items():
         assert quads_of(quads_at(tables, version)) == wanted
     assert moment_at(tables, 3).is_exact
@@ -64,6 +64,23 @@ def test_every_version_of_the_log_is_found_again_also_where_delta_has_forgotten_
     assert quads_of(warehouse.session.read.format("delta").load(str(tmp_path / "then"))) == states[2]
     code, _, said = in_process("at", *place, "--version", 4)
     assert (code, said) == (1, "error: version 4 is not in the tables, which are at version 3\n")
+
+
+def test_files_that_running_jobs_may_need_are_deleted_by_a_flag_only(history, apply, warehouse, in_process):
+    history.grow(2)
+    tables = apply(history)
+    place = ["--source", history.url, "--log", history.name, "--warehouse", warehouse.folder]
+
+    short = in_process("optimize", *place, "--keep-hours", 167)
+    safe = in_process("optimize", *place, "--keep-hours", 168)
+    tables.quads.set_properties({"delta.deletedFileRetentionDuration": "interval 1 days 2 hours"})
+    kept_short = in_process("optimize", *place)
+    allowed = in_process("optimize", *place, "--allow-unsafe-retention")
+
+    assert (short[0], safe[0], kept_short[0], allowed[0]) == (1, 0, 1, 0)
+    assert "would keep files for 167 hours, and Delta's safe age is 168" in short[2]
+    assert "would keep files for 26 hours" in kept_short[2]
+    assert "--allow-unsafe-retention" in short[2]
 
 
 def quads_of(rows):

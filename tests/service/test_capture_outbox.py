@@ -279,9 +279,9 @@ def test_command_lists_shows_delivers_and_drops_what_waits(start, captured, outb
     assert f"H id <urn:uuid:{first}> ." in told[-1].out
     assert run("--deliver") == 1
     assert told[-1].err.startswith("error: ")
-    assert run("--drop", last) == 0
+    assert run("--drop", last, "--yes") == 0
     assert "TC ." in told[-1].out
-    assert run("--drop", last) == 1
+    assert run("--drop", last, "--yes") == 1
     start_again = start(database, port=port)
     assert run("--deliver") == 0
     assert "2 patches delivered" in told[-1].out

@@ -1,7 +1,11 @@
 """The commands of logs on all places where a log can be: SQLite, PostgreSQL, a service, and files."""
 
 import json
+import os
+import pty
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -264,7 +268,7 @@ def test_logs_are_listed(done, store):
 
 @pytest.mark.usefixtures("store")
 def test_deleted_log_is_gone(done, call, log):
-    assert done("log", "delete", *log.words).text == "deleted people\n"
+    assert done("log", "delete", *log.words, "--yes").text == "deleted people\n"
 
     failed(call("log", "show", *log.words), "people")
 
@@ -358,8 +362,10 @@ def test_migration_keeps_what_is_there(done, folder):
 def test_database_goes_down_to_what_an_older_release_knows_and_up_again(call, done):
     done("log", "create", "people", "--database", "sqlite:///people.db")
 
-    assert done("migrate", "--down-to", "0002", "--database", "sqlite:///people.db").text.endswith("migration 0002\n")
-    failed(call("migrate", "--down-to", "0003", "--database", "sqlite:///people.db"), "below are 0001")
+    assert done("migrate", "--down-to", "0002", "--yes", "--database", "sqlite:///people.db").text.endswith(
+        "migration 0002\n"
+    )
+    failed(call("migrate", "--down-to", "0003", "--yes", "--database", "sqlite:///people.db"), "below are 0001")
     assert "people" in done("log", "list", "--database", "sqlite:///people.db").text
 
 
@@ -459,3 +465,42 @@ def test_place_is_said_once(call):
 
 def test_binary_patches_do_not_go_to_a_name_of_another_format(call, log):
     failed(call("pull", *log.words, "--to", "people.nq"), "people.nq is N-Quads by its name")
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("log", "delete", "people"),
+        ("log", "truncate", "people"),
+        ("log", "truncate", "people", "--before", "1", "--force"),
+        ("migrate", "--down-to", "0001"),
+    ],
+)
+def test_what_cannot_be_undone_is_asked_about_and_needs_yes_without_a_terminal(call, done, words):
+    """Scripts, where nobody sees the question, deleted logs without a word."""
+    place = ("--database", "sqlite:///people.db")
+    done("log", "create", "people", *place)
+    before = done("log", "show", "people", "--json", *place).text
+
+    failed(call(*words, *place), "say --yes")
+    refused = on_terminal(b"n\n", *words, *place)
+    left = done("log", "show", "people", "--json", *place).text
+    agreed = on_terminal(b"y\n", *words, *place)
+
+    assert (refused.returncode != 0, b"[y/N]" in refused.stderr) == (True, True)
+    assert left == before
+    assert agreed.returncode == 0, agreed.stderr
+
+
+def on_terminal(answer, *words):
+    """Run the command with a terminal as its standard input."""
+    terminal, other_end = pty.openpty()
+    try:
+        os.write(terminal, answer)
+        return subprocess.run(
+            [sys.executable, "-m", "patchlog", *words], stdin=other_end, capture_output=True, timeout=120, check=False
+        )
+    finally:
+        os.close(terminal)
+        os.close(other_end)

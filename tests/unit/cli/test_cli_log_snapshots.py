@@ -135,14 +135,14 @@ def test_dataset_that_is_not_well_formed_is_named_with_its_line(call, done):
 
 @pytest.mark.usefixtures("people")
 def test_truncation_by_command_leaves_what_is_needed(call, done):
-    unfounded = call("log", "truncate", *AT, "--before", "2")
+    unfounded = call("log", "truncate", "--yes", *AT, "--before", "2")
     done("snapshot", "build", *AT, "--quiet")
     store = SqlLogStore("sqlite:///log.db")
     store.log("people").consumers.advance("slow", 0)
     store.close()
-    needed = call("log", "truncate", *AT, "--before", "3")
+    needed = call("log", "truncate", "--yes", *AT, "--before", "3")
 
     assert (unfounded.code, "no snapshot" in unfounded.err) == (1, True)
     assert (needed.code, "slow" in needed.err) == (1, True)
-    assert done("log", "truncate", *AT).text == "people begins with version 1\n"
-    assert done("log", "truncate", *AT, "--before", "3", "--force").text == "people begins with version 3\n"
+    assert done("log", "truncate", "--yes", *AT).text == "people begins with version 1\n"
+    assert done("log", "truncate", "--yes", *AT, "--before", "3", "--force").text == "people begins with version 3\n"

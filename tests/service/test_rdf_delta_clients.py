@@ -38,8 +38,7 @@ def snapshot(service, name):
 
 
 def truncate(service, name, before=None, *, force=False):
-    document = {"force": force} | ({} if before is None else {"before": before})
-    return service.client.post(f"/logs/{name}/truncate", json=document)
+    return service.client.post(f"/logs/{name}/truncate", json={"before": before, "force": force})
 
 
 def settled(client):

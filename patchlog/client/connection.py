@@ -13,7 +13,7 @@ import httpx
 
 from patchlog.client.exchange import Exchange, Pause, Request, Unsent
 from patchlog.client.problems import error_of
-from patchlog.client.urls import parse_url, without_password
+from patchlog.client.urls import bearer, parse_url, without_password
 from patchlog.errors import PatchLogError, StorageError, UsageError
 
 __all__ = ["NEVER_BY_PROXY", "Connection", "client_settings", "timeout_of", "translated"]
@@ -91,7 +91,7 @@ def client_settings(url: str, token: str | None) -> dict[str, Any]:
         "auth": user,
         "follow_redirects": False,
         # Patches are dense already. Whoever has a slow network puts a proxy that compresses before it.
-        "headers": {"Accept-Encoding": "identity"} | ({"Authorization": f"Bearer {token}"} if token else {}),
+        "headers": {"Accept-Encoding": "identity"} | ({"Authorization": bearer(token)} if token else {}),
         "mounts": NEVER_BY_PROXY,
         "limits": httpx.Limits(max_connections=None, max_keepalive_connections=64),
     }

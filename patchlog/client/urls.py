@@ -1,4 +1,4 @@
-"""URLs of services and stores: the password in one is used and never shown, and where an answer points is shown."""
+"""URLs and keys of services and stores: what is secret in them is used and never shown; where an answer points is."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import httpx
 
 from patchlog.errors import UsageError
 
-__all__ = ["moved_to", "parse_url", "without_password"]
+__all__ = ["bearer", "moved_to", "parse_url", "without_password"]
 
+_KEY: Final = re.compile(r"[\x21-\x7e]+")
 _USER: Final = re.compile(r"(?<=://)[^/?#\s]*@")
 
 
@@ -32,6 +33,19 @@ def parse_url(url: str, what: str, example: str) -> tuple[httpx.URL, tuple[str, 
     if not parsed.userinfo:
         return parsed, None
     return parsed.copy_with(userinfo=b""), (parsed.username, parsed.password)
+
+
+def bearer(token: str) -> str:
+    """Return what a key is sent as. Raises UsageError, which does not show it, for what cannot stand in a header.
+
+    httpx would refuse it too, with an error that holds the whole header.
+    """
+    if _KEY.fullmatch(token) is None:
+        raise UsageError(
+            "the key of the service holds a line break, a space or another character that no key has (it is not shown "
+            "here): look at PATCHLOG_TOKEN, or the argument `token`; a file of a key may end in a line break"
+        )
+    return f"Bearer {token}"
 
 
 def without_password(text: str) -> str:

@@ -40,7 +40,7 @@ class Settings:
     conflicts: ConflictPolicy = "rebase"
     load: bool = True
     create: bool = True
-    token: str | None = None
+    token: str | None = field(default=None, repr=False)
     headers: Mapping[str, HeaderValue] = field(default_factory=dict)
     autocommit: bool = False
     commit_every: int | None = None
@@ -75,8 +75,10 @@ def settings_of(configuration: object) -> tuple[str | None, Settings]:
     values: dict[str, Any] = {}
     for part in parts:
         name, found, text = map(str.strip, part.partition("="))
+        # What follows the name may be a key, and so may a part without one.
         if not found or name not in known or name == "headers":
-            raise UsageError(f"{part!r} is no option of a captured store; they are {', '.join(known)}")
+            shown = repr(name) if found else "a part without ="
+            raise UsageError(f"{shown} is no option of a captured store; they are {', '.join(known)}")
         values[name] = _value(name, known[name], text)
     if "log" not in values:
         raise UsageError("the configuration of the store lacks log=…")

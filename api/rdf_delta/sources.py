@@ -10,7 +10,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Final
 
-from sqlalchemy import bindparam, insert, select
+from sqlalchemy import bindparam, select
 
 from api.errors import Refusal
 from api.rdf_delta.documents import BAD_REQUEST, Source
@@ -21,6 +21,7 @@ from patchlog.log.driver import DriverStatement
 from patchlog.log.records import NAME, LogDescription, check_log_name
 from patchlog.log.rows import AnyRow, description_of
 from patchlog.log.tables import LOG, RDF_DELTA_SOURCE
+from patchlog.rdf_delta.uris import keep_uri, usual_uri
 
 __all__ = ["LENGTH_OF_IDS", "Sources"]
 
@@ -51,7 +52,7 @@ class Sources:
         after = ""
         while page := self._store.list(after=after, limit=_PAGE):
             for log in page:
-                yield Source(log, uris.get(log.name) or _usual_uri(log.name))
+                yield Source(log, uris.get(log.name) or usual_uri(log.name))
             after = page[-1].name
 
     def log(self, name_or_id: str) -> LogDescription | None:
@@ -66,12 +67,12 @@ class Sources:
         """The data source of that name."""
         if self._database is None:
             log = self._log_named(name)
-            return None if log is None else Source(log, self._uris.get(name) or _usual_uri(name))
+            return None if log is None else Source(log, self._uris.get(name) or usual_uri(name))
         if not NAME.fullmatch(name):
             return None
         with self._database.reading() as connection:
             rows: list[AnyRow] = _SOURCE_BY_NAME.rows(connection, {"wanted": name})
-        return Source(description_of(rows[0]), rows[0].uri or _usual_uri(name)) if rows else None
+        return Source(description_of(rows[0]), rows[0].uri or usual_uri(name)) if rows else None
 
     def with_id(self, id: str) -> Source | None:
         """The data source with that id."""
@@ -90,9 +91,9 @@ class Sources:
             log = self._store.create(check_log_name(name))
         except (LogAlreadyExists, UsageError) as error:
             raise Refusal(BAD_REQUEST, str(error)) from error
-        if uri is not None and uri != _usual_uri(name):
+        if uri is not None and uri != usual_uri(name):
             self._keep_uri(log, uri)
-        return Source(log, uri or _usual_uri(name))
+        return Source(log, uri or usual_uri(name))
 
     def copy(self, source: Source, name: str) -> Source:
         """Make a data source with the same patches and ids. Raises Refusal, and what the log raises."""
@@ -152,10 +153,4 @@ class Sources:
         if self._database is None:
             self._uris[log.name] = uri
             return
-        key = select(LOG.c.key).where(LOG.c.name == log.name).scalar_subquery()
-        with self._database.writing() as connection:
-            connection.execute(insert(RDF_DELTA_SOURCE).values(log=key, uri=uri))
-
-
-def _usual_uri(name: str) -> str:
-    return f"delta:{name}"
+        keep_uri(self._database, log.name, uri)

@@ -20,16 +20,19 @@ __all__ = ["DeltaFolder", "DeltaLog", "DeltaServer", "Origin", "origin_at"]
 _PATCH_FILE: Final = re.compile(r"patch-(\d{4,})")
 _CONFIGURATION: Final = "source.cfg"
 _TRIES: Final = 4
+_TAG: Final = re.compile(r"<[^<>]*>")
+_MOST_CHARACTERS: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
 class DeltaLog:
-    """A log of RDF Delta: its name and id, and the versions that it has."""
+    """A log of RDF Delta: its name, id and URI, and the versions that it has."""
 
     name: str
     id: str
     first_version: int
     last_version: int
+    uri: str | None = None
 
 
 class Origin(Protocol):
@@ -85,7 +88,8 @@ class DeltaServer:
             with self._client.stream("GET", url) as answer:
                 self._check_stays(answer)
                 if answer.status_code != HTTPStatus.OK:
-                    raise UsageError(f"{url} answered {answer.status_code}: version {version} is not there")
+                    reason = _plain(next(answer.iter_text(), ""))
+                    raise UsageError(f"{url} answered {answer.status_code}: {reason}")
                 yield from answer.iter_bytes()
         except httpx.TransportError as error:
             raise StorageError(f"{url}: {error}", is_transient=True) from error
@@ -128,9 +132,13 @@ class DeltaFolder:
 
     def patch(self, log: DeltaLog, version: int) -> Iterator[bytes]:
         """Read a patch."""
-        with (self._of_logs[log.name].path / f"patch-{version:04d}").open("rb") as file:
-            while chunk := file.read(1 << 18):
-                yield chunk
+        path = self._of_logs[log.name].path / f"patch-{version:04d}"
+        try:
+            with path.open("rb") as file:
+                while chunk := file.read(1 << 18):
+                    yield chunk
+        except OSError as error:
+            raise StorageError(f"{path} cannot be read: {error.strerror}") from error
 
     def close(self) -> None:
         """Nothing is held."""
@@ -139,15 +147,16 @@ class DeltaFolder:
         try:
             document = json.loads(configuration.read_text())
             name, id, kind = document["name"], document["id"].removeprefix("id:"), document.get("log_type", "file")
+            uri = document.get("uri")
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise UsageError(f"{configuration} is not the configuration of a log: {error}") from error
-        if not all(isinstance(value, str) for value in (name, id, kind)):
+        if not all(isinstance(value, str) for value in (name, id, kind)) or not isinstance(uri, str | None):
             raise UsageError(f"{configuration} is not the configuration of a log: it has what is no text")
         if name in self._of_logs:
             raise UsageError(f"{configuration.parent} and {self._of_logs[name].path} are both the log {name!r}")
         self._of_logs[name] = of_log = _LogFolder(configuration.parent, kind)
         versions = of_log.versions()
-        return DeltaLog(name, id, min(versions, default=0), max(versions, default=0))
+        return DeltaLog(name, id, min(versions, default=0), max(versions, default=0), uri)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,4 +177,10 @@ def _log_of(document: dict[str, Any]) -> DeltaLog:
         id=document["id"].removeprefix("id:"),
         first_version=document["min_version"],
         last_version=document["max_version"],
+        uri=document.get("uri"),
     )
+
+
+def _plain(text: str) -> str:
+    """A line that people can read of what a server answers, which may be a page."""
+    return " ".join(_TAG.sub(" ", text).split())[:_MOST_CHARACTERS] or "nothing more"

@@ -7,21 +7,30 @@ there. RDF Delta took patches whose transaction has no end; such a transaction h
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import chain
 from typing import Final
 
 from patchlog.codec.patch_ids import PatchId, patch_id_of
 from patchlog.engine import RdfPatchReader
-from patchlog.errors import CodecError, LogAlreadyExists, TransactionError, UsageError
+from patchlog.errors import LogAlreadyExists, PatchLogError, UsageError
 from patchlog.log.contract import LogStore, PatchLog
 from patchlog.model import Header
 from patchlog.rdf_delta.origins import DeltaLog, Origin
 
-__all__ = ["take_over"]
+__all__ = ["check_first", "take_over"]
 
 _END: Final = b"\nZ .\n"
 """Ends the patch; what is open is aborted."""
+
+
+def check_first(origin: Origin, log: DeltaLog) -> None:
+    """Raise PatchLogError where a log cannot be taken over from there, or its first patch cannot be read."""
+    origin.check(log)
+    if log.last_version:
+        with _about(log, log.first_version):
+            for _ in _headers(origin.patch(log, log.first_version)):
+                pass
 
 
 def take_over(origin: Origin, log: DeltaLog, store: LogStore, name: str) -> tuple[int, int]:
@@ -29,9 +38,24 @@ def take_over(origin: Origin, log: DeltaLog, store: LogStore, name: str) -> tupl
 
     Raises UsageError where our log has other patches than theirs, and where theirs does not begin with version 1.
     """
+    is_new = False
     with suppress(LogAlreadyExists):
         store.create(name)
+        is_new = True
     ours = store.log(name)
+    try:
+        return _bring(origin, log, ours)
+    except PatchLogError as error:
+        version = ours.head().version
+        if version and hasattr(error, "__notes__"):
+            error.add_note(f"(the versions up to {version} are there)")
+        elif is_new and not version:
+            store.delete(name)
+        raise
+
+
+def _bring(origin: Origin, log: DeltaLog, ours: PatchLog) -> tuple[int, int]:
+    name = ours.name
     head = ours.head()
     if log.first_version > 1 and head.version < log.first_version - 1:
         raise UsageError(
@@ -51,16 +75,23 @@ def take_over(origin: Origin, log: DeltaLog, store: LogStore, name: str) -> tupl
 
 
 def _take(origin: Origin, log: DeltaLog, ours: PatchLog, version: int) -> None:
-    try:
+    with _about(log, version):
         appended = ours.append(chain(origin.patch(log, version), [_END]), format="rdf-patch")
-    except (CodecError, TransactionError) as error:
-        error.add_note(f"version {version} of {log.name}")
-        raise
     if appended.version != version:
         raise UsageError(
             f"version {version} of {log.name!r} became version {appended.version}: the id {appended.id} was there "
             "before, or somebody else writes to our log"
         )
+
+
+@contextmanager
+def _about(log: DeltaLog, version: int) -> Iterator[None]:
+    """Let errors name the patch that they are about."""
+    try:
+        yield
+    except PatchLogError as error:
+        error.add_note(f"version {version} of {log.name}")
+        raise
 
 
 def _id_in(text: Iterable[bytes]) -> PatchId | None:

@@ -4,6 +4,8 @@ import json
 import subprocess
 import sys
 import uuid
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
 
 import pytest
 
@@ -83,15 +85,6 @@ def test_log_is_found_in_whatever_folder_it_is(run, tmp_path):
     assert told(run, "import-rdf-delta", store).startswith("people: 4 patches taken over")
 
 
-def test_what_cannot_be_taken_over_does_not_keep_back_a_log_that_is_named(run, tmp_path):
-    store = file_store(tmp_path / "store", PATCHES)
-    file_store(store, [], name="in-rocksdb", log_type="rdb")
-    refused = run("import-rdf-delta", store, "--database", "sqlite:///taken.db")
-
-    assert (refused.returncode, "'rdb'" in refused.stderr, refused.stdout) == (1, True, "")
-    assert told(run, "import-rdf-delta", store, "--log", "people").startswith("people: 4 patches taken over")
-
-
 def test_running_server_is_taken_over(run, service):
     name = f"theirs-{uuid.uuid4().hex}"
     call = {"opid": "", "operation": "create_datasource", "arg": {"name": name, "uri": f"delta:{name}"}}
@@ -141,3 +134,104 @@ def test_server_that_is_not_there_or_is_another_is_an_error(run, service):
 
     assert (away.returncode, "cannot be reached" in away.stderr) == (1, True)
     assert (other.returncode, "does not answer as an RDF Delta server" in other.stderr) == (1, True)
+
+
+def two_logs_and_a_bad_one(folder):
+    for name, patches in (("alpha", PATCHES), ("bad", [PATCHES[0], "A <s <p> .\n", PATCHES[2]]), ("zulu", PATCHES[:2])):
+        file_store(folder, patches, name=name, id=f"id:{uuid.uuid4()}", uri=f"http://example.org/{name}")
+    return folder
+
+
+def test_unreadable_patch_stops_its_own_log_only(run, tmp_path):
+    store = two_logs_and_a_bad_one(tmp_path / "store")
+
+    done = run("import-rdf-delta", store, "--database", "sqlite:///taken.db")
+
+    assert done.returncode == 1
+    assert [line.partition(":")[0] for line in done.stdout.splitlines()] == ["alpha", "zulu"]
+    assert done.stderr.startswith("error: 1 of 3 logs could not be imported: bad: version 2 of bad: line 1: ")
+    assert done.stderr.endswith(" (the versions up to 1 are there)\n")
+    (store / "bad" / "patch-0002").write_text(PATCHES[1])
+    assert "bad: 2 patches" in told(run, "import-rdf-delta", store)
+
+
+def test_log_of_another_kind_stops_itself_only(run, tmp_path):
+    store = file_store(tmp_path / "store", PATCHES)
+    file_store(store, [], name="in-rocksdb", log_type="rdb", id=f"id:{uuid.uuid4()}")
+
+    done = run("import-rdf-delta", store, "--database", "sqlite:///taken.db")
+
+    assert (done.returncode, done.stdout.startswith("people: 4 patches")) == (1, True)
+    assert "1 of 2 logs could not be imported: in-rocksdb: " in done.stderr
+    assert "'rdb'" in done.stderr
+
+
+@pytest.mark.parametrize("spoil", ["nothing", "rocksdb", "first patch", "no such log"])
+def test_import_that_is_refused_leaves_no_database(run, tmp_path, spoil):
+    store = tmp_path / "store"
+    arguments = []
+    match spoil:
+        case "nothing":
+            store.mkdir()
+        case "rocksdb":
+            file_store(store, [], log_type="rdb")
+        case "first patch":
+            file_store(store, ["A <s <p> .\n"])
+        case "no such log":
+            file_store(store, PATCHES)
+            arguments = ["--log", "others"]
+
+    done = run("import-rdf-delta", store, *arguments, "--database", "sqlite:///taken.db")
+
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert not (tmp_path / "taken.db").exists()
+
+
+def test_server_that_fails_for_one_patch_says_why(run):
+    """RDF Delta's own server answers 500 for a patch that it cannot read."""
+    ids = {"alpha": str(uuid.uuid4()), "bad": str(uuid.uuid4())}
+
+    class Answers(BaseHTTPRequestHandler):
+        def do_POST(self):
+            self.rfile.read(int(self.headers["Content-Length"]))
+            logs = [
+                {"id": f"id:{id}", "name": name, "min_version": 1, "max_version": 2, "latest": f"id:{IDS[1]}"}
+                for name, id in ids.items()
+            ]
+            self.answer(200, json.dumps({"array": logs}))
+
+        def do_GET(self):
+            _, id, version = self.path.split("/")
+            if (id, version) == (ids["bad"], "2"):
+                self.answer(500, "<html><h2>HTTP ERROR 500</h2>\n<p>RiotException: [line 3] Bad\tIRI</p></html>")
+            else:
+                self.answer(200, PATCHES[int(version) - 1])
+
+        def answer(self, status, text):
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text.encode())
+
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        done = run("import-rdf-delta", f"http://127.0.0.1:{server.server_port}/", "--database", "sqlite:///taken.db")
+        server.shutdown()
+
+    assert (done.returncode, done.stdout.startswith("alpha: 2 patches")) == (1, True)
+    assert "bad: version 2 of bad: " in done.stderr
+    assert "answered 500: HTTP ERROR 500 RiotException: [line 3] Bad IRI" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_uris_stay_what_clients_know_logs_by(run, tmp_path, start):
+    store = file_store(tmp_path / "store", PATCHES, uri="http://example.org/people")
+    told(run, "import-rdf-delta", store)
+    told(run, "import-rdf-delta", store)
+    service = start(f"sqlite:///{tmp_path}/taken.db")
+    call = {"opid": "", "operation": "describe_datasource", "arg": {"uri": "http://example.org/people"}}
+
+    assert service.client.post("/rdf-delta/$/rpc", json=call).json()["name"] == "people"

@@ -81,6 +81,15 @@ class Access:
             raise Refusal(_UNAUTHORIZED, "the key has expired: ask for a new one")
         return principal
 
+    async def is_gone(self, principal_id: str) -> bool:
+        """Whether a principal that there was is none any more: its key was revoked, or has expired."""
+        database = self._database
+        kind, _, key_id = principal_id.partition(":")
+        if database is None or kind != "key":
+            return False
+        key = await self._run(lambda: find_key(database, key_id))
+        return key is None or key.is_expired
+
     def known_principal(self, authorization: str) -> Principal | None:
         """The same, as far as it is known without asking the database; None where it is not, or is refused."""
         if self._database is None:

@@ -244,7 +244,7 @@ class PositionDocument(BaseModel):
 class ConsumerDocument(BaseModel):
     """How far a consumer has read. `lag_seconds` is the age of the oldest patch that it has not.
 
-    `log_id` is the id of the log, `hash` the chain hash at `version`.
+    `log_id` is the id of the log, `hash` the chain hash at `version`. `owner` is the principal that made it.
     """
 
     name: str
@@ -254,6 +254,7 @@ class ConsumerDocument(BaseModel):
     updated: str
     log_id: str
     hash: str
+    owner: str | None
 
 
 class ConsumersDocument(BaseModel):

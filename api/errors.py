@@ -67,6 +67,7 @@ PROBLEMS: Final[Mapping[type[errors.PatchLogError], Problem]] = {
     errors.HistoryMismatch: Problem(409, "history-mismatch", "The position is of another history"),
     errors.ConsumerNotFound: Problem(404, "consumer-not-found", "There is no such consumer"),
     errors.ConsumerRefused: Problem(409, "consumer-refused", "The consumer cannot stand there"),
+    errors.ConsumerOwned: Problem(403, "consumer-owned", "The consumer belongs to another key"),
     errors.TruncationRefused: Problem(409, "truncation-refused", "The patches are still needed"),
     errors.SnapshotNotFound: Problem(404, "snapshot-not-found", "There is no such snapshot"),
     errors.SnapshotRefused: Problem(409, "snapshot-refused", "The snapshot is not what the log allows"),

@@ -17,7 +17,7 @@
     │   ├── PatchAlreadyExists (.id .version)  ├── RevertConflict (.examples)
     │   ├── PositionGone (.oldest_kept)
     │   ├── HistoryMismatch            a position is of another history     .version .last_common .head_version .log_id
-    │   ├── ConsumerNotFound  ├── ConsumerRefused  ├── TruncationRefused (.consumer)
+    │   ├── ConsumerNotFound  ├── ConsumerRefused  ├── ConsumerOwned (.owner)  ├── TruncationRefused (.consumer)
     │   └── SnapshotNotFound  ├── SnapshotRefused  └── SnapshotBusy (.version)
     ├── StorageError                   the database failed; its error is chained     .is_transient
     │   └── StorageFull                there is no room left
@@ -36,6 +36,7 @@ __all__ = [
     "CodecError",
     "ConflictError",
     "ConsumerNotFound",
+    "ConsumerOwned",
     "ConsumerRefused",
     "HeadMismatch",
     "HistoryMismatch",
@@ -268,6 +269,18 @@ class ConsumerNotFound(LogError):
 
 class ConsumerRefused(LogError):
     """A consumer cannot stand there: beyond the head, or behind where it is without saying so."""
+
+
+class ConsumerOwned(LogError):
+    """A consumer belongs to another principal, its `owner`, who made it."""
+
+    def __init__(self, reason: str, owner: str | None = None) -> None:
+        super().__init__(reason, owner)
+        self.reason = reason
+        self.owner = owner
+
+    def __str__(self) -> str:
+        return self.reason
 
 
 class TruncationRefused(LogError):

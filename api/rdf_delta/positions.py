@@ -22,6 +22,7 @@ from api.rdf_delta.clients import Client
 from api.rdf_delta.tracks import PREFIX, Track, Tracks
 from api.service import Service
 from patchlog.errors import ConsumerNotFound, ConsumerRefused, HistoryMismatch, LogNotFound, PatchLogError
+from patchlog.log.consumers import Mover
 from patchlog.log.database import Database
 from patchlog.log.position import Position
 from patchlog.log.records import LogDescription, ms_of
@@ -111,7 +112,7 @@ class ClientPositions:
                     track.is_changed = track.has_gone_back = False
                 known.written = time.monotonic()
                 try:
-                    is_theirs = await self._service.run(partial(self._write, known.log, copies))
+                    is_theirs = await self._service.run(partial(self._write, known.log, key[1], copies))
                 except PatchLogError:
                     for track, copy in zip(changed, copies, strict=True):
                         track.is_changed = True
@@ -174,13 +175,14 @@ class ClientPositions:
                     tracks.all.append(Track(one.name, one.version, last, is_changed=False))
         return tracks
 
-    def _write(self, log: LogDescription, tracks: Sequence[Track]) -> bool:
+    def _write(self, log: LogDescription, client: Client, tracks: Sequence[Track]) -> bool:
         """Write tracks of a log. False where others have moved them further, or the log is not there any more."""
         consumers = self._service.log(log.name).consumers
+        mover = Mover(client.owner, is_admin=True)
         try:
             for track in tracks:
                 position = Position(log.id, track.base, None)
-                consumers.advance(track.name, position, force=track.has_gone_back)
+                consumers.advance(track.name, position, force=track.has_gone_back, mover=mover)
                 self._keep_reached(log, track)
         except (LogNotFound, ConsumerRefused, HistoryMismatch):
             return False

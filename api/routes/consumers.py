@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeVar
+
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
-from api.access import may
+from api.access import may, principal_of
 from api.documents import AdvanceDocument, ConsumerDocument, ConsumersDocument
 from api.parameters import position_of
 from api.service import service_of
-from patchlog.errors import ConsumerNotFound
+from patchlog.errors import ConsumerNotFound, ConsumerOwned
+from patchlog.log.consumers import Mover
 from patchlog.log.documents import consumer_document
 from patchlog.log.records import Consumer
 
 __all__ = ["router"]
 
 router = APIRouter(tags=["consumers"])
+
+_Result = TypeVar("_Result")
 
 _HEADERS = {"Cache-Control": "no-store"}
 
@@ -55,27 +62,42 @@ async def describe_consumer(request: Request, log: str, consumer: str) -> Respon
     dependencies=[may("read")],
 )
 async def advance_consumer(request: Request, log: str, consumer: str, place: AdvanceDocument) -> Response:
-    """Keep the position of a consumer. A new name is a new consumer. It goes back by `force` only.
+    """Keep the position of a consumer. A new name is a new consumer, of the key that makes it. It goes back by `force`.
 
+    It belongs to that key as long as there is that key: others need the right `admin` to move it.
     `hash` and `log_id` are compared with the log's: 409 where the reader has read another history.
     """
     service = service_of(request)
 
-    def advance() -> Consumer:
+    def advance(mover: Mover) -> Consumer:
         position = position_of(place.version, place.hash, place.log_id)
-        return service.log(log).consumers.advance(consumer, position, force=place.force)
+        return service.log(log).consumers.advance(consumer, position, force=place.force, mover=mover)
 
-    return JSONResponse(consumer_document(await service.run(advance)), headers=_HEADERS)
+    return JSONResponse(consumer_document(await _moved(request, log, advance)), headers=_HEADERS)
 
 
 @router.delete(
     "/logs/{log}/consumers/{consumer}",
     summary="Forget a consumer",
     status_code=204,
-    dependencies=[may("admin")],
+    dependencies=[may("read")],
 )
 async def forget_consumer(request: Request, log: str, consumer: str) -> Response:
-    """Forget a consumer: truncation need not wait for it any more."""
+    """Forget a consumer: truncation need not wait for it any more. That of another key needs the right `admin`."""
     service = service_of(request)
-    await service.run(lambda: service.log(log).consumers.forget(consumer))
+    await _moved(request, log, lambda mover: service.log(log).consumers.forget(consumer, mover=mover))
     return Response(status_code=204)
+
+
+async def _moved(request: Request, log: str, move: Callable[[Mover], _Result]) -> _Result:
+    """Move a consumer in the name of the principal of a request."""
+    service = service_of(request)
+    principal = await principal_of(request)
+    mover = Mover(principal.owner, principal.allows("admin", log))
+    try:
+        return await service.run(lambda: move(mover))
+    except ConsumerOwned as error:
+        owner = error.owner
+        if owner is None or not await service.access.is_gone(owner):
+            raise
+        return await service.run(lambda: move(replace(mover, gone=frozenset({owner}))))

@@ -55,6 +55,7 @@ _OTHERS: Final[Mapping[str, Callable[[Mapping[str, Any], str], errors.PatchLogEr
     ),
     "consumer-not-found": lambda _, detail: errors.ConsumerNotFound(detail),
     "consumer-refused": lambda _, detail: errors.ConsumerRefused(detail),
+    "consumer-owned": lambda _, detail: errors.ConsumerOwned(detail),
     "truncation-refused": lambda members, detail: errors.TruncationRefused(detail, members.get("consumer")),
     "snapshot-not-found": lambda _, detail: errors.SnapshotNotFound(detail),
     "snapshot-refused": lambda _, detail: errors.SnapshotRefused(detail),

@@ -6,11 +6,48 @@ A consumer that stands at version V still needs the patches from V + 1 on.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
 
-from patchlog.errors import ConsumerRefused, TruncationRefused
+from patchlog.errors import ConsumerOwned, ConsumerRefused, TruncationRefused
 from patchlog.log.records import Consumer, time_of
 
-__all__ = ["check_advance", "check_truncation", "consumer_of", "default_truncation"]
+__all__ = ["ANYONE", "Mover", "check_advance", "check_truncation", "consumer_of", "default_truncation"]
+
+
+@dataclass(frozen=True, slots=True)
+class Mover:
+    """Who moves or forgets consumers: its own, and as an administrator those of others.
+
+    A consumer without an owner was made before there were owners, or where everyone is the same. It belongs to the
+    first that moves it and is no administrator, as does one whose owner is among the `gone`.
+    """
+
+    owner: str | None = None
+    """The principal that new consumers belong to."""
+    is_admin: bool = False
+    gone: frozenset[str] = frozenset()
+
+    def owner_after_advance(self, name: str, before: str | None) -> str | None:
+        """The owner of a consumer that this moves. Raises ConsumerOwned."""
+        if before is None or before in self.gone:
+            return before if self.is_admin else self.owner
+        self._check(name, before)
+        return before
+
+    def check_forget(self, name: str, owner: str | None) -> None:
+        """Raise ConsumerOwned where this may not forget a consumer. One without an owner is the administrators'."""
+        if owner is None or owner not in self.gone:
+            self._check(name, owner)
+
+    def _check(self, name: str, owner: str | None) -> None:
+        if not self.is_admin and (owner is None or owner != self.owner):
+            whose = "has no owner" if owner is None else "belongs to another key"
+            raise ConsumerOwned(f"the consumer {name!r} {whose}: this needs the right 'admin' on the log", owner)
+
+
+ANYONE: Final = Mover(is_admin=True)
+"""Who has the log itself."""
 
 
 def consumer_of(
@@ -23,10 +60,11 @@ def consumer_of(
     now_ms: int,
     log_id: str,
     hash: bytes,
+    owner: str | None,
 ) -> Consumer:
     """A consumer as it is now. `next_ms` is the time of the first patch that it has not read."""
     lag_ms = 0 if next_ms is None else max(0, now_ms - next_ms)
-    return Consumer(name, version, head_version - version, lag_ms / 1000, time_of(updated_ms), log_id, hash)
+    return Consumer(name, version, head_version - version, lag_ms / 1000, time_of(updated_ms), log_id, hash, owner)
 
 
 def check_advance(name: str, before: int | None, version: int, head_version: int, *, force: bool) -> None:

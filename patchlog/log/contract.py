@@ -14,6 +14,7 @@ from typing import Literal, Protocol, Self, TypeAlias
 
 from patchlog.codec.ingest import IngestedPatch
 from patchlog.codec.patch_ids import PatchId
+from patchlog.log.consumers import Mover
 from patchlog.log.position import After, Position
 from patchlog.log.records import (
     ANY_HEAD,
@@ -145,6 +146,16 @@ class Consumers(Protocol):
         """The consumer reads no more. Raises ConsumerNotFound."""
 
 
+class LocalConsumers(Consumers, Protocol):
+    """Those of a log of this process, for which a service says who asks."""
+
+    def advance(self, name: str, version: After, *, force: bool = False, mover: Mover = ...) -> Consumer:
+        """As `Consumers.advance`. Raises ConsumerOwned where the consumer is another's."""
+
+    def forget(self, name: str, *, mover: Mover = ...) -> None:
+        """As `Consumers.forget`. Raises ConsumerOwned where the consumer is another's."""
+
+
 class Snapshots(Protocol):
     """The snapshots of a log. What one holds never changes, and its `sha256` is that of all of its bytes."""
 
@@ -224,6 +235,10 @@ class PreparedAppend(Protocol):
 
 class StagingPatchLog(PatchLog, Protocol):
     """A log of this process, which takes bytes as they come."""
+
+    @property
+    def consumers(self) -> LocalConsumers:
+        """Those who follow the log by name."""
 
     def stage(self, format: PatchFormat = "jelly-patch") -> Upload:
         """Begin an upload."""

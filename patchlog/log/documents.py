@@ -132,7 +132,8 @@ def consumer_document(consumer: Consumer) -> Document:
 
 def read_consumer(document: Mapping[str, Any]) -> Consumer:
     """Read how far a consumer has read."""
-    values = {field.name: document[field.name] for field in fields(Consumer)}
+    values = {field.name: document[field.name] for field in fields(Consumer) if field.name != "owner"}
+    values["owner"] = document.get("owner")  # services of older releases have none
     return Consumer(**values | {"hash": bytes.fromhex(values["hash"])})
 
 

@@ -63,7 +63,7 @@ class _Log:
     """Of each record; empty where they were forgotten."""
     versions: dict[PatchId, int] = field(default_factory=dict)
     first_version: int = 1
-    consumers: dict[str, tuple[int, int]] = field(default_factory=dict)
+    consumers: dict[str, tuple[int, int, str | None]] = field(default_factory=dict)
     """Their places, and when they came there."""
     snapshots: KnownSnapshots = field(default_factory=KnownSnapshots)
 
@@ -259,7 +259,7 @@ class MemoryPatchLog:
         """Forget the bytes of all patches below a version."""
         with self._store.lock:
             log = self._store.found(self._name)
-            places = [(name, place) for name, (place, _) in log.consumers.items()]
+            places = [(name, place) for name, (place, _, _) in log.consumers.items()]
             if version is None:
                 version = default_truncation(places, log.snapshots.there)
             first = max(log.first_version, min(version, log.head.version + 1))

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from patchlog.errors import ConsumerNotFound
-from patchlog.log.consumers import check_advance, consumer_of
+from patchlog.log.consumers import ANYONE, Mover, check_advance, consumer_of
 from patchlog.log.position import After, as_position, check_position
 from patchlog.log.records import EMPTY_HEAD, Consumer, Head, PatchRecord, check_consumer_name, ms_of
 
@@ -16,10 +16,10 @@ __all__ = ["ConsumedLog", "MemoryConsumers"]
 
 
 class ConsumedLog(Protocol):
-    """What a log has to tell its consumers, and where it keeps them: the place of each name, and the time of that."""
+    """A log, and where it keeps its consumers: the place of each name, the time of that, and the owner."""
 
     id: str
-    consumers: dict[str, tuple[int, int]]
+    consumers: dict[str, tuple[int, int, str | None]]
 
     def hash_at(self, version: int) -> bytes:
         """The chain hash at a version."""
@@ -54,7 +54,7 @@ class MemoryConsumers:
             log = self._found()
             return _consumer(log, name) if name in log.consumers else None
 
-    def advance(self, name: str, version: After, *, force: bool = False) -> Consumer:
+    def advance(self, name: str, version: After, *, force: bool = False, mover: Mover = ANYONE) -> Consumer:
         """Say that all patches up to a version were read."""
         check_consumer_name(name)
         position = as_position(version)
@@ -62,21 +62,25 @@ class MemoryConsumers:
         with self._lock:
             log = self._found()
             check_position(position, self._name, log.id, log.head, log.hash_at)
-            before = log.consumers[name][0] if name in log.consumers else None
-            check_advance(name, before, version, log.head.version, force=force)
-            log.consumers[name] = version, _now_ms()
+            before = log.consumers.get(name)
+            owner = mover.owner if before is None else mover.owner_after_advance(name, before[2])
+            check_advance(name, before and before[0], version, log.head.version, force=force)
+            log.consumers[name] = version, _now_ms(), owner
             return _consumer(log, name)
 
-    def forget(self, name: str) -> None:
+    def forget(self, name: str, *, mover: Mover = ANYONE) -> None:
         """The consumer reads no more."""
         check_consumer_name(name)
         with self._lock:
-            if self._found().consumers.pop(name, None) is None:
+            consumers = self._found().consumers
+            if name not in consumers:
                 raise ConsumerNotFound(f"there is no consumer {name!r}")
+            mover.check_forget(name, consumers[name][2])
+            del consumers[name]
 
 
 def _consumer(log: ConsumedLog, name: str) -> Consumer:
-    version, updated_ms = log.consumers[name]
+    version, updated_ms, owner = log.consumers[name]
     next_ms = ms_of(log.records[version].time) if version < log.head.version else None
     return consumer_of(
         name,
@@ -87,6 +91,7 @@ def _consumer(log: ConsumedLog, name: str) -> Consumer:
         now_ms=_now_ms(),
         log_id=log.id,
         hash=log.hash_at(version) if version else EMPTY_HEAD.hash,
+        owner=owner,
     )
 
 

@@ -198,7 +198,8 @@ class Verification:
 class Consumer:
     """How far a reader has read. `lag_seconds` is the age of the oldest patch that is still to be read.
 
-    `log_id`, `version` and `hash` are its position: the id of the log, and the chain hash at that version.
+    `log_id`, `version` and `hash` are its position: the id of the log, and the chain hash at that version. `owner` is
+    the principal of a service that made it, where there are any.
     """
 
     name: str
@@ -208,6 +209,7 @@ class Consumer:
     updated: str
     log_id: str
     hash: bytes
+    owner: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from patchlog.errors import ConsumerNotFound, LogNotFound, StorageError
 from patchlog.log.batch import Batch, LockedLog
-from patchlog.log.consumers import check_advance, consumer_of
+from patchlog.log.consumers import ANYONE, Mover, check_advance, consumer_of
 from patchlog.log.database import Database
 from patchlog.log.position import After, Position, as_position, check_position
 from patchlog.log.records import EMPTY_HEAD, Consumer, check_consumer_name
@@ -28,6 +28,7 @@ _CONSUMERS: Final = (
         CONSUMER.c.name,
         CONSUMER.c.version,
         CONSUMER.c.updated_ms,
+        CONSUMER.c.owner,
         LOG.c.id,
         LOG.c.head_version,
         _LAST.c.chain_hash,
@@ -60,7 +61,7 @@ class SqlConsumers:
         check_consumer_name(name)
         return next((consumer for consumer in self.list() if consumer.name == name), None)
 
-    def advance(self, name: str, version: After, *, force: bool = False) -> Consumer:
+    def advance(self, name: str, version: After, *, force: bool = False, mover: Mover = ANYONE) -> Consumer:
         """Say that all patches up to a version were read."""
         check_consumer_name(name)
         position = as_position(version)
@@ -72,10 +73,11 @@ class SqlConsumers:
             _check(position, self._log, log, connection)
             version = position.version
             before = connection.execute(
-                select(CONSUMER.c.version).where(CONSUMER.c.log == log.key, CONSUMER.c.name == name)
-            ).scalar()
-            check_advance(name, before, version, log.head.version, force=force)
-            place = {"version": version, "updated_ms": batch.now_ms}
+                select(CONSUMER.c.version, CONSUMER.c.owner).where(CONSUMER.c.log == log.key, CONSUMER.c.name == name)
+            ).first()
+            owner = mover.owner if before is None else mover.owner_after_advance(name, before.owner)
+            check_advance(name, before and before.version, version, log.head.version, force=force)
+            place = {"version": version, "updated_ms": batch.now_ms, "owner": owner}
             connection.execute(
                 insert(CONSUMER)
                 .values(log=log.key, name=name, **place)
@@ -86,15 +88,18 @@ class SqlConsumers:
 
         return self._writer.do(Job(run, self._log))
 
-    def forget(self, name: str) -> None:
+    def forget(self, name: str, *, mover: Mover = ANYONE) -> None:
         """The consumer reads no more."""
         check_consumer_name(name)
 
         def run(batch: Batch) -> None:
             log = batch.log(self._log)
-            gone = delete(CONSUMER).where(CONSUMER.c.log == log.key, CONSUMER.c.name == name)
-            if batch.connection.execute(gone).rowcount == 0:
+            is_it = and_(CONSUMER.c.log == log.key, CONSUMER.c.name == name)
+            found = batch.connection.execute(select(CONSUMER.c.owner).where(is_it)).first()
+            if found is None:
                 raise ConsumerNotFound(f"there is no consumer {name!r}")
+            mover.check_forget(name, found.owner)
+            batch.connection.execute(delete(CONSUMER).where(is_it))
 
         self._writer.do(Job(run, self._log))
 
@@ -131,4 +136,5 @@ def _consumer(row: AnyRow) -> Consumer:
         now_ms=now_ms(),
         log_id=log_id_of(row),
         hash=EMPTY_HEAD.hash if row.chain_hash is None else row.chain_hash,
+        owner=row.owner,
     )

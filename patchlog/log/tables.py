@@ -55,7 +55,7 @@ __all__ = [
     "body_of_stage",
 ]
 
-REVISION: Final = "0005"
+REVISION: Final = "0006"
 """The last of the migrations that these tables come from."""
 
 METADATA: Final = MetaData(
@@ -144,6 +144,7 @@ CONSUMER: Final = Table(
     Column("name", String(100), primary_key=True),
     Column("version", BigInteger, nullable=False),
     Column("updated_ms", BigInteger, nullable=False),
+    Column("owner", String(100)),
 )
 
 SNAPSHOT: Final = Table(

@@ -16,7 +16,9 @@ def batches_of(pyarrow: Any, data: Any) -> Iterator[Any]:
         if hasattr(data, "__arrow_c_array__"):
             yield _batch_of(pyarrow, pyarrow.array(data))
         elif hasattr(data, "__arrow_c_stream__"):
-            yield from pyarrow.RecordBatchReader.from_stream(data)
+            for batch in pyarrow.RecordBatchReader.from_stream(data):
+                batch.validate()
+                yield batch
         else:
             raise UsageError(f"a {type(data).__name__} does not offer the Arrow PyCapsule interface")
     except (pyarrow.ArrowException, ValueError, TypeError) as error:
@@ -25,6 +27,10 @@ def batches_of(pyarrow: Any, data: Any) -> Iterator[Any]:
 
 def _batch_of(pyarrow: Any, rows: Any) -> Any:
     """The batch that a struct array is, which may be a part of a longer one."""
+    # What another library made may break the rules of Arrow, which pyarrow does not look into by itself.
+    rows.validate()
+    if rows.offset < 0:
+        raise ValueError(f"their offset is {rows.offset}")
     batch = pyarrow.RecordBatch.from_struct_array(rows)
     if rows.null_count:
         raise ValueError(f"row {rows.is_null().index(True)} is null as a whole")
@@ -45,10 +51,15 @@ def strings_of(pyarrow: Any, batch: Any, name: str) -> list[str | None]:
         raise UsageError(f"the Arrow column {name!r} does not hold strings, but {column.type}")
     if pyarrow.types.is_dictionary(column.type):
         _check_indexes(column, name)
+    if column.offset < 0:
+        raise UsageError(f"the Arrow column {name!r} cannot be read: its offset is {column.offset}")
     try:
+        column.validate(full=True)
         return column.to_pylist()  # type: ignore[no-any-return]
-    except UnicodeDecodeError as error:
-        raise InvalidTerm(f"the Arrow column {name!r} holds a string that is not UTF-8") from error
+    except (UnicodeDecodeError, pyarrow.ArrowException) as error:
+        if isinstance(error, UnicodeDecodeError) or "UTF8" in str(error):
+            raise InvalidTerm(f"the Arrow column {name!r} holds a string that is not UTF-8") from error
+        raise UsageError(f"the Arrow column {name!r} cannot be read: {error}") from error
 
 
 def _check_indexes(column: Any, name: str) -> None:

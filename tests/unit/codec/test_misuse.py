@@ -1,7 +1,10 @@
 """What is handed over and cannot be meant: refused by both implementations, with the same error and the same words."""
 
+import threading
+
 import pytest
 
+from patchlog import pure
 from patchlog.codec.options import Limits, LogicalType, PatchOptions, PhysicalType, RdfOptions
 from patchlog.errors import CodecError, InvalidSyntax, InvalidTerm, PatchLogError, UnsupportedOption, UsageError
 from patchlog.model import Add, Delete, Header, NamespaceAdd, NamespaceDelete, Punctuation
@@ -78,6 +81,47 @@ def test_decoder_that_met_an_error_says_so(decoder):
     for call in (lambda: decoder.feed(b""), decoder.finish):
         with pytest.raises(UsageError, match=SPENT):
             list(call())
+
+
+@pytest.mark.parametrize("in_other_thread", [True, False])
+@pytest.mark.parametrize(
+    ("decoder", "made", "module", "data"),
+    [
+        ("PatchDecoder", "Add", "patch_decoder", patch_stream()),
+        ("RdfDecoder", "RdfFrame", "rdf_decoder", rdf_stream()),
+    ],
+    ids=["patch", "rdf"],
+)
+def test_iterator_that_is_in_use_does_not_seem_to_be_at_its_end(
+    codec, monkeypatch, decoder, made, module, data, in_other_thread
+):
+    """Two threads may share an iterator; the one that comes while the other is in it must not take that for the end."""
+    met = []
+
+    def ask():
+        try:
+            met.append(next(results))
+        except Exception as error:  # noqa: BLE001  it is looked at below
+            met.append(error)
+
+    def make(*given):
+        if in_other_thread:
+            other = threading.Thread(target=ask)
+            other.start()
+            other.join()
+        else:
+            ask()
+        return given
+
+    monkeypatch.setattr(f"patchlog.model.{made}", make)
+    monkeypatch.setattr(f"patchlog.codec.{module}.{made}", make)
+    results = iter(getattr(codec, decoder)().feed(data))
+
+    assert list(results)
+    [error] = met
+    # Python itself says so of the generators of the pure codec.
+    assert isinstance(error, ValueError if codec is pure else UsageError)
+    assert "in use" in str(error) or "already executing" in str(error)
 
 
 def test_encoder_of_operations_that_met_an_error_says_so(encoder):

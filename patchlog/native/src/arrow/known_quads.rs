@@ -53,11 +53,15 @@ impl KnownQuads {
     ) -> Result<usize> {
         // SAFETY: promised by the caller.
         let batch = unsafe { ForeignBatch::of(schema, array) }?;
-        let mut hashes = vec![SEED; batch.rows()];
-        for name in COLUMNS {
-            let column = batch
-                .column(name)?
-                .ok_or_else(|| usage_error(format!("an Arrow batch of quads needs the column {name}")))?;
+        let columns = COLUMNS.map(|name| {
+            let column = batch.column(name)?;
+            column.ok_or_else(|| usage_error(format!("an Arrow batch of quads needs the column {name}")))
+        });
+        // Each column has as many rows as the batch says.
+        let mut hashes = Vec::new();
+        for column in columns {
+            let column = column?;
+            hashes.resize(batch.rows(), SEED);
             for (row, hash) in hashes.iter_mut().enumerate() {
                 // As in Spark, nothing is made of what is null.
                 if let Some(bytes) = column.bytes_at(row)? {

@@ -82,6 +82,9 @@ impl<'a> OperationColumn<'a> {
     }
 }
 
+/// Of so many values of a dictionary is kept what the sink made of them. Those beyond are made each time.
+const KNOWN_VALUES: usize = 1 << 22;
+
 /// What is known of a value of a dictionary.
 enum Known<I> {
     Nothing,
@@ -103,7 +106,7 @@ impl<'a, S: Sink> TermColumn<'a, S> {
         let values = strings.dictionary_values().unwrap_or(0);
         TermColumn {
             strings,
-            known: (0..values).map(|_| Known::Nothing).collect(),
+            known: (0..values.min(KNOWN_VALUES)).map(|_| Known::Nothing).collect(),
             last: None,
         }
     }
@@ -148,13 +151,15 @@ impl<'a, S: Sink> TermColumn<'a, S> {
             set_term(text, place, datatypes, sink)?;
             return Ok(true);
         }
-        match (parse_canonical(text)?, &self.known[index]) {
-            (Parsed::Iri(iri), Known::Met) => {
-                self.known[index] = Known::Iri(sink.new_whole_iri(place, &iri)?);
+        match (parse_canonical(text)?, self.known.get_mut(index)) {
+            (Parsed::Iri(iri), Some(known @ Known::Met)) => {
+                *known = Known::Iri(sink.new_whole_iri(place, &iri)?);
             }
-            (Parsed::Iri(iri), _) => {
+            (Parsed::Iri(iri), known) => {
                 sink.plain_iri(place, &iri)?;
-                self.known[index] = Known::Met;
+                if let Some(known) = known {
+                    *known = Known::Met;
+                }
             }
             _ => set_term(text, place, datatypes, sink)?,
         }

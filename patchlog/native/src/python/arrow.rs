@@ -247,8 +247,12 @@ pub enum ArrowInput {
 /// # Safety
 /// A capsule of that name holds a `T`, which is a struct of the C data interface, and `empty` is a released one.
 unsafe fn take_struct<T>(capsule: &Bound<'_, PyAny>, name: &CStr, empty: T) -> PyResult<T> {
-    let capsule = capsule.cast::<PyCapsule>()?;
-    let pointer = capsule.pointer_checked(Some(name))?;
+    let pointer = capsule.cast::<PyCapsule>().ok();
+    let pointer = pointer.and_then(|capsule| capsule.pointer_checked(Some(name)).ok());
+    let Some(pointer) = pointer else {
+        let reason = format!("this Arrow data comes in no capsule {:?}", name.to_string_lossy());
+        return Err(usage_error(reason).into_py(capsule.py()));
+    };
     // SAFETY: promised by the caller.
     Ok(unsafe { std::ptr::replace(pointer.as_ptr().cast::<T>(), empty) })
 }
@@ -256,8 +260,11 @@ unsafe fn take_struct<T>(capsule: &Bound<'_, PyAny>, name: &CStr, empty: T) -> P
 impl ArrowInput {
     pub fn of(object: &Bound<'_, PyAny>) -> PyResult<ArrowInput> {
         if object.hasattr("__arrow_c_array__")? {
-            let (schema, array): (Bound<'_, PyAny>, Bound<'_, PyAny>) =
-                object.call_method0("__arrow_c_array__")?.extract()?;
+            let pair = object.call_method0("__arrow_c_array__")?;
+            let Ok((schema, array)) = pair.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>() else {
+                let reason = "this Arrow data does not come as a pair of capsules";
+                return Err(usage_error(reason).into_py(object.py()));
+            };
             // SAFETY: the names of the capsules say what they hold.
             return unsafe {
                 Ok(ArrowInput::Batch(
@@ -290,18 +297,17 @@ impl ArrowInput {
             ArrowInput::Batch(schema, array) => take(schema, array),
             ArrowInput::Stream(stream) => {
                 let mut schema = ArrowSchema::empty();
-                // SAFETY: a stream that is not released has its functions, and fills the structs that it is given.
+                let (Some(get_schema), Some(get_next), true) =
+                    (stream.get_schema, stream.get_next, stream.release.is_some())
+                else {
+                    return Err(usage_error("the Arrow stream is released"));
+                };
+                // SAFETY: a stream that is not released fills the structs that its functions are given.
                 unsafe {
-                    let get_schema = stream
-                        .get_schema
-                        .ok_or_else(|| usage_error("the Arrow stream is released"))?;
                     let code = get_schema(stream, &mut schema);
                     check(stream, code)?;
                     loop {
                         let mut array = ArrowArray::empty();
-                        let get_next = stream
-                            .get_next
-                            .ok_or_else(|| usage_error("the Arrow stream is released"))?;
                         let code = get_next(stream, &mut array);
                         check(stream, code)?;
                         if array.release.is_none() {

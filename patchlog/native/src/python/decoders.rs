@@ -9,7 +9,7 @@ use crate::decode::rdf::RdfReader;
 use crate::decode::rdf_patch::RdfPatchReader as RdfPatch;
 use crate::fault::Result;
 use crate::python::objects::ObjectSink;
-use crate::python::{Data, Guarded, patch_options_into, rdf_options_into, reading_from};
+use crate::python::{Data, Guarded, OrRaise, patch_options_into, rdf_options_into, reading_from, try_locked};
 
 fn list<'py>(py: Python<'py>, objects: &mut Vec<Py<PyAny>>) -> PyResult<Bound<'py, PyList>> {
     PyList::new(py, objects.drain(..))
@@ -58,7 +58,8 @@ impl RdfDecoder {
     ) -> PyResult<Self> {
         Ok(RdfDecoder(Guarded::new(RdfState {
             reader: RdfReader::new(reading_from(limits, strict, concatenated, delimited)?),
-            sink: ObjectSink::of_statements(py),
+            // SAFETY: the methods of this class never detach while they use it.
+            sink: unsafe { ObjectSink::of_statements(py) },
             frame_class: py.import("patchlog.model")?.getattr("RdfFrame")?.unbind(),
         })))
     }
@@ -134,7 +135,8 @@ impl PatchDecoder {
     ) -> PyResult<Self> {
         Ok(PatchDecoder(Guarded::new(PatchState {
             reader: PatchReader::new(reading_from(limits, strict, concatenated, delimited)?),
-            sink: ObjectSink::of_operations(py)?,
+            // SAFETY: the methods of this class never detach while they use it.
+            sink: unsafe { ObjectSink::of_operations(py) }?,
         })))
     }
 
@@ -188,9 +190,7 @@ impl PatchOperations {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
-        let Ok(mut pending) = self.pending.try_lock() else {
-            return Ok(None);
-        };
+        let mut pending = try_locked(&self.pending).or_raise(py)?;
         loop {
             if let Some(operation) = pending.next() {
                 return Ok(Some(operation));
@@ -236,7 +236,8 @@ impl RdfPatchReader {
     fn new(py: Python<'_>, strict: bool) -> PyResult<Self> {
         Ok(RdfPatchReader(Guarded::new(RdfPatchState {
             reader: RdfPatch::new(strict),
-            sink: ObjectSink::of_operations(py)?,
+            // SAFETY: the methods of this class never detach while they use it.
+            sink: unsafe { ObjectSink::of_operations(py) }?,
         })))
     }
 
@@ -259,10 +260,8 @@ impl TextOperations {
         slf
     }
 
-    fn __next__(&self) -> PyResult<Option<Py<PyAny>>> {
-        let Ok(mut pending) = self.0.try_lock() else {
-            return Ok(None);
-        };
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        let mut pending = try_locked(&self.0).or_raise(py)?;
         match pending.0.next() {
             Some(operation) => Ok(Some(operation)),
             None => pending.1.take().map_or(Ok(None), Err),
@@ -285,7 +284,8 @@ impl NQuadsReader {
     fn new(py: Python<'_>) -> Self {
         NQuadsReader(Guarded::new(NQuadsState {
             reader: NQuads::new(),
-            sink: ObjectSink::of_statements(py),
+            // SAFETY: the methods of this class never detach while they use it.
+            sink: unsafe { ObjectSink::of_statements(py) },
         }))
     }
 

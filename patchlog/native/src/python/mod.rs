@@ -11,10 +11,10 @@ pub mod known_quads;
 pub mod objects;
 pub mod rdflib;
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, TryLockError};
 
-use pyo3::exceptions::{PyOverflowError, PyRuntimeError, PyTypeError};
+use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyMemoryView, PyType};
 
@@ -50,6 +50,20 @@ impl<T> OrRaise<T> for Result<T> {
     }
 }
 
+/// Lock what a Python object holds, or say why that cannot be.
+///
+/// Never wait for it: the thread that holds the lock may be waiting for the interpreter that we hold.
+pub fn try_locked<T>(state: &Mutex<T>) -> Result<MutexGuard<'_, T>> {
+    state.try_lock().map_err(|error| {
+        usage_error(match error {
+            TryLockError::WouldBlock => {
+                "this object is in use, by another thread or by a call that has not returned: use it by one call at a time"
+            }
+            TryLockError::Poisoned(_) => "this object broke in an earlier call, which a defect ended: make a new one",
+        })
+    })
+}
+
 /// State behind a Python object: usable by one call at a time, and after an error only to be looked at.
 pub struct Guarded<T> {
     state: Mutex<T>,
@@ -66,10 +80,7 @@ impl<T> Guarded<T> {
 
     /// Run `action` on the state. An error spends the object: what it had read so far is in no useful state.
     pub fn with<R>(&self, py: Python<'_>, action: impl FnOnce(&mut T) -> Result<R>) -> PyResult<R> {
-        // Never wait here: whoever holds the lock may be waiting for the interpreter that we hold.
-        let Ok(mut state) = self.state.try_lock() else {
-            return Err(PyRuntimeError::new_err("this object is in use by another thread"));
-        };
+        let mut state = try_locked(&self.state).or_raise(py)?;
         if self.is_spent.load(Ordering::Relaxed) {
             return Err(
                 usage_error("this object met an error before and cannot go on: make a new one").into_py(py),
@@ -247,4 +258,30 @@ pub fn patch_options_into<'py>(py: Python<'py>, options: &PatchOptions) -> PyRes
     )?;
     set_term_options(&arguments, &options.terms, options.version)?;
     module.getattr("PatchOptions")?.call((), Some(&arguments))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_in_use_and_what_broke_are_told_apart() {
+        let state = Mutex::new(1);
+        let reason = |state| try_locked(state).map(|_| ()).map_err(|fault| fault.reason);
+        assert_eq!(reason(&state), Ok(()));
+
+        let held = state.lock();
+        assert!(reason(&state).is_err_and(|reason| reason.contains("in use")));
+        drop(held);
+
+        let broken = std::thread::scope(|scope| {
+            let panics = || {
+                let _held = state.lock();
+                panic!("as a defect would");
+            };
+            scope.spawn(panics).join()
+        });
+        assert!(broken.is_err());
+        assert!(reason(&state).is_err_and(|reason| reason.contains("broke")));
+    }
 }

@@ -7,12 +7,23 @@ use crate::fault::Result;
 use crate::sink::{Action, LiteralKind, PLACES, Part, Place, QuotedTriple, Sink, Transaction};
 use crate::text::{Style, datatype_suffix, push_blank_node, push_iri, push_literal, push_quoted};
 
-/// The interpreter, for methods of a sink: their signatures have no room for it.
+/// The interpreter for the methods of a sink, whose signatures have no room for it.
 ///
-/// Sound because object sinks live behind Python classes whose methods never let the interpreter go while they use them.
-pub fn attached<'py>() -> Python<'py> {
-    // SAFETY: see above.
-    unsafe { Python::assume_attached() }
+/// A sink that has one of these may be called only by threads that are attached to the interpreter.
+pub struct Attached(());
+
+impl Attached {
+    /// # Safety
+    /// What holds this is used by no thread that is not attached to the interpreter: never inside of `Python::detach`.
+    pub unsafe fn promised() -> Self {
+        Attached(())
+    }
+
+    #[inline(always)]
+    pub fn python<'py>(&self) -> Python<'py> {
+        // SAFETY: promised to `promised`.
+        unsafe { Python::assume_attached() }
+    }
 }
 
 /// The classes of operations.
@@ -29,6 +40,7 @@ struct Operations {
 }
 
 pub struct ObjectSink {
+    attached: Attached,
     /// None: statements come out as tuples.
     operations: Option<Operations>,
     pub output: Vec<Py<PyAny>>,
@@ -41,8 +53,12 @@ pub struct ObjectSink {
 }
 
 impl ObjectSink {
-    fn new(py: Python<'_>, operations: Option<Operations>) -> Self {
+    /// # Safety
+    /// As of `Attached::promised`.
+    unsafe fn new(py: Python<'_>, operations: Option<Operations>) -> Self {
         ObjectSink {
+            // SAFETY: promised by the caller.
+            attached: unsafe { Attached::promised() },
             operations,
             output: Vec::new(),
             namespaces: Vec::new(),
@@ -54,11 +70,16 @@ impl ObjectSink {
         }
     }
 
-    pub fn of_statements(py: Python<'_>) -> Self {
-        Self::new(py, None)
+    /// # Safety
+    /// The sink is used by no thread that is not attached to the interpreter.
+    pub unsafe fn of_statements(py: Python<'_>) -> Self {
+        // SAFETY: promised by the caller.
+        unsafe { Self::new(py, None) }
     }
 
-    pub fn of_operations(py: Python<'_>) -> PyResult<Self> {
+    /// # Safety
+    /// The sink is used by no thread that is not attached to the interpreter.
+    pub unsafe fn of_operations(py: Python<'_>) -> PyResult<Self> {
         let model = py.import("patchlog.model")?;
         let class = |name: &str| -> PyResult<Py<PyAny>> { Ok(model.getattr(name)?.unbind()) };
         let instance = |name: &str| -> PyResult<Py<PyAny>> { Ok(model.getattr(name)?.call0()?.unbind()) };
@@ -74,7 +95,8 @@ impl ObjectSink {
             abort: instance("TransactionAbort")?,
             punctuation: instance("Punctuation")?,
         };
-        Ok(Self::new(py, Some(operations)))
+        // SAFETY: promised by the caller.
+        Ok(unsafe { Self::new(py, Some(operations)) })
     }
 
     /// The text in `scratch` as a Python string.
@@ -88,7 +110,7 @@ impl ObjectSink {
 
     #[inline(always)]
     fn set_scratch(&mut self, place: Place) -> Result<()> {
-        let text = self.scratch_string(attached())?;
+        let text = self.scratch_string(self.attached.python())?;
         self.registers[place as usize] = Some(text);
         Ok(())
     }
@@ -117,7 +139,7 @@ impl Sink for ObjectSink {
     fn new_iri(&mut self, place: Place, prefix: Part<'_, ()>, name: Part<'_, ()>) -> Result<Py<PyAny>> {
         self.scratch.clear();
         push_iri(&mut self.scratch, Style::Canonical, prefix.text, name.text);
-        let iri = self.scratch_string(attached())?;
+        let iri = self.scratch_string(self.attached.python())?;
         self.iri(place, &iri)?;
         Ok(iri)
     }
@@ -128,7 +150,7 @@ impl Sink for ObjectSink {
 
     #[inline(always)]
     fn iri(&mut self, place: Place, iri: &Py<PyAny>) -> Result<()> {
-        self.registers[place as usize] = Some(iri.clone_ref(attached()));
+        self.registers[place as usize] = Some(iri.clone_ref(self.attached.python()));
         Ok(())
     }
 
@@ -159,7 +181,7 @@ impl Sink for ObjectSink {
 
     #[inline(always)]
     fn statement(&mut self, action: Action, has_graph: bool) -> Result<()> {
-        let py = attached();
+        let py = self.attached.python();
         let subject = self.register(py, Place::Subject);
         let predicate = self.register(py, Place::Predicate);
         let object = self.register(py, Place::Object);
@@ -184,7 +206,7 @@ impl Sink for ObjectSink {
     }
 
     fn namespace(&mut self, action: Action, name: &str, has_iri: bool, has_graph: bool) -> Result<()> {
-        let py = attached();
+        let py = self.attached.python();
         let iri = has_iri.then(|| self.register(py, Place::Value));
         match &self.operations {
             None => {
@@ -205,7 +227,7 @@ impl Sink for ObjectSink {
     }
 
     fn header(&mut self, key: &str) -> Result<()> {
-        let py = attached();
+        let py = self.attached.python();
         if let Some(operations) = &self.operations {
             let made = operations
                 .header
@@ -223,14 +245,15 @@ impl Sink for ObjectSink {
                 Transaction::Commit => &operations.commit,
                 Transaction::Abort => &operations.abort,
             };
-            self.output.push(instance.clone_ref(attached()));
+            self.output.push(instance.clone_ref(self.attached.python()));
         }
         Ok(())
     }
 
     fn punctuation(&mut self) -> Result<()> {
         if let Some(operations) = &self.operations {
-            self.output.push(operations.punctuation.clone_ref(attached()));
+            self.output
+                .push(operations.punctuation.clone_ref(self.attached.python()));
         }
         Ok(())
     }

@@ -13,7 +13,7 @@ use crate::encode::rdf::RdfWriter;
 use crate::fault::{Result, invalid_term, usage_error};
 use crate::python::converter::{ALL_FRAMES, Source, SourceFormat};
 use crate::python::encoders::{name_text, take_bytes};
-use crate::python::objects::attached;
+use crate::python::objects::Attached;
 use crate::python::{Count, Data, Guarded, OrRaise, rdf_options_from, reading_from};
 use crate::sink::{
     Action, LiteralKind, PLACES, Part, Place, QuotedTriple, STATEMENT_PLACES, Sink, Transaction,
@@ -38,6 +38,7 @@ enum Check {
 }
 
 pub struct RdflibSink {
+    attached: Attached,
     uri_class: Py<PyType>,
     node_class: Py<PyType>,
     literal_class: Py<PyType>,
@@ -52,7 +53,9 @@ pub struct RdflibSink {
 }
 
 impl RdflibSink {
-    fn new(py: Python<'_>) -> PyResult<Self> {
+    /// # Safety
+    /// The sink is used by no thread that is not attached to the interpreter.
+    unsafe fn new(py: Python<'_>) -> PyResult<Self> {
         let term = py.import("rdflib.term")?;
         let class =
             |name: &str| -> PyResult<Py<PyType>> { Ok(term.getattr(name)?.cast_into::<PyType>()?.unbind()) };
@@ -62,6 +65,8 @@ impl RdflibSink {
             std::mem::transmute::<*mut std::ffi::c_void, Option<ffi::newfunc>>(slot)
         };
         Ok(RdflibSink {
+            // SAFETY: promised by the caller.
+            attached: unsafe { Attached::promised() },
             uri_class: class("URIRef")?,
             node_class: class("BNode")?,
             literal_class: class("Literal")?,
@@ -164,7 +169,7 @@ impl Sink for RdflibSink {
     fn facts_of(_part: &str) {}
 
     fn new_iri(&mut self, place: Place, prefix: Part<'_, ()>, name: Part<'_, ()>) -> Result<Py<PyAny>> {
-        let py = attached();
+        let py = self.attached.python();
         let iri = if prefix.text.is_empty() {
             self.make(py, &self.uri_class, name.text)?
         } else {
@@ -176,7 +181,7 @@ impl Sink for RdflibSink {
     }
 
     fn make_datatype(&mut self, iri: &str) -> Result<DatatypeOfLiterals> {
-        let py = attached();
+        let py = self.attached.python();
         let mut suffix = b"^^".to_vec();
         crate::text::push_iri(&mut suffix, crate::text::Style::Canonical, "", iri);
         let suffix = String::from_utf8(suffix).unwrap_or_default();
@@ -200,12 +205,12 @@ impl Sink for RdflibSink {
 
     #[inline(always)]
     fn iri(&mut self, place: Place, iri: &Py<PyAny>) -> Result<()> {
-        self.registers[place as usize] = Some(iri.clone_ref(attached()));
+        self.registers[place as usize] = Some(iri.clone_ref(self.attached.python()));
         Ok(())
     }
 
     fn blank_node(&mut self, place: Place, label: &str) -> Result<()> {
-        let node = self.make(attached(), &self.node_class, label)?;
+        let node = self.make(self.attached.python(), &self.node_class, label)?;
         self.registers[place as usize] = Some(node.unbind());
         Ok(())
     }
@@ -216,13 +221,15 @@ impl Sink for RdflibSink {
         lexical: &str,
         kind: LiteralKind<'_, DatatypeOfLiterals>,
     ) -> Result<()> {
-        let literal = self.make_literal(attached(), lexical, &kind)?;
+        let literal = self.make_literal(self.attached.python(), lexical, &kind)?;
         self.registers[place as usize] = Some(literal.unbind());
         Ok(())
     }
 
     fn quoted_triple(&mut self, _place: Place, _triple: &QuotedTriple) -> Result<()> {
-        let text = attached()
+        let text = self
+            .attached
+            .python()
             .import("patchlog.rdflib_hook.terms")?
             .getattr("NO_QUOTED_TRIPLES")?
             .extract::<String>()?;
@@ -239,7 +246,7 @@ impl Sink for RdflibSink {
         if action == Action::Delete {
             return Err(is_patch());
         }
-        let py = attached();
+        let py = self.attached.python();
         let [subject, predicate, object, graph] = STATEMENT_PLACES.map(|place| self.register(place).as_ptr());
         // SAFETY: the registers keep the terms alive, and the tuple takes references of its own to them.
         let tuple = unsafe {
@@ -255,7 +262,7 @@ impl Sink for RdflibSink {
     }
 
     fn namespace(&mut self, _action: Action, name: &str, _has_iri: bool, _has_graph: bool) -> Result<()> {
-        let py = attached();
+        let py = self.attached.python();
         let pair = (name, self.register(Place::Value)).into_pyobject(py)?;
         self.namespaces.push(pair.into_any().unbind());
         Ok(())
@@ -336,7 +343,8 @@ impl RdflibDecoder {
         let reading = reading_from(limits, strict, concatenated, delimited)?;
         Ok(RdflibDecoder(Guarded::new(DecoderState {
             source: format.open(reading),
-            sink: RdflibSink::new(py)?,
+            // SAFETY: the methods of this class never detach while they use it.
+            sink: unsafe { RdflibSink::new(py) }?,
         })))
     }
 

@@ -246,15 +246,15 @@ class HistoryMismatch(LogError):
         self.head_version = head_version
         self.log_id = log_id
 
+    remedy = "start again from this log, or restore the log that has this history"
+    """What to do; who knows more about the reader says more."""
+
     def __reduce__(self) -> tuple[object, ...]:
-        return _history_mismatch, self.args
+        return _history_mismatch, self.args, {"remedy": self.remedy}
 
     def __str__(self) -> str:
         common = "" if self.last_common is None else f"; both are the same up to version {self.last_common}"
-        return (
-            f"{self.reason}{common}. Nothing was read or written: start again from this log, or restore the log that "
-            "has this history"
-        )
+        return f"{self.reason}{common}. Nothing was read or written: {self.remedy}"
 
 
 def _history_mismatch(

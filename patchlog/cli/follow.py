@@ -37,7 +37,7 @@ __all__ = ["follow"]
 )
 @click.option("--once", is_flag=True, help="End at the head of this moment.")
 @click.option("--until", type=VERSION, help="End at this version.")
-@click.option("--after", type=VERSION, help="The version to begin behind, for a target that keeps no position.")
+@click.option("--after", type=VERSION, help="The version to begin after, for a target that keeps no position.")
 @click.option(
     "--graph", "graphs", multiple=True, metavar="IRI", help="Only this graph; '' is the default graph. Several."
 )
@@ -54,8 +54,14 @@ __all__ = ["follow"]
     show_default=True,
     help="What is written to standard output. nq can only say what is added.",
 )
-@click.option("--consumer", metavar="NAME", help="Tell the log under this name how far it is; truncation waits for it.")
-@click.option("--replace", is_flag=True, help="A snapshot may take the place of what a store has of others.")
+@click.option(
+    "--consumer", metavar="NAME", help="Report the position to the log under this name; truncation waits for it."
+)
+@click.option(
+    "--replace",
+    is_flag=True,
+    help="Start a target again that cannot go on: it has another history or part of the log, or quads of others.",
+)
 @click.option("--query-url", metavar="URL", help="Where a store answers queries.  [default: its …/query]")
 @common
 def follow(

@@ -11,6 +11,7 @@ from patchlog.effect import effect
 from patchlog.engine import PatchDecoder
 from patchlog.followers.contract import Change, Dataset, DatasetTarget
 from patchlog.followers.selection import EVERYTHING, Selection
+from patchlog.log.position import Position
 from patchlog.log.records import LogDescription, LoggedPatch
 from patchlog.model import Header, Operation
 
@@ -27,9 +28,25 @@ class Applying:
         self._target = target
         self._selection = selection
 
-    def begin(self, log: LogDescription) -> int | None:
+    def begin(self, log: LogDescription) -> None:
+        """Say which log this is, and which part of it."""
+        self._target.begin(log, self._selection.text)
+
+    def position(self) -> Position | None:
         """Ask the target."""
-        return self._target.begin(log)
+        return self._target.position()
+
+    def keep(self, position: Position | None) -> None:
+        """Let the target go on from a position."""
+        self._target.keep(position)
+
+    def check(self) -> None:
+        """Raise TargetMoved where the target is not where it was left."""
+        self._target.check()
+
+    def start_again(self) -> None:
+        """Let nothing that is there count."""
+        self._target.start_again()
 
     def take(self, logged: LoggedPatch) -> None:
         """Apply a patch."""
@@ -39,7 +56,7 @@ class Applying:
         """Load what is selected of a dataset."""
         takes = self._selection.takes_namespace
         namespaces = {key: iri for key, iri in dataset.namespaces.items() if takes(key)}
-        self._target.load(Dataset(dataset.version, self._selection.of_quads(dataset.quads), namespaces))
+        self._target.load(Dataset(dataset.position, self._selection.of_quads(dataset.quads), namespaces))
 
     def close(self) -> None:
         """Close the target."""

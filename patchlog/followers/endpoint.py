@@ -58,12 +58,14 @@ class Endpoint:
             raise StorageError(message, is_transient=True)
         raise UsageError(message)
 
-    def position(self, log_id: str) -> int | None:
-        """Ask the store, whose queries are answered at this URL, for the position of a log."""
-        found = self._found(
-            f"GRAPH <{GRAPH}> {{ <urn:uuid:{log_id}> <{PREDICATE}> ?found }}", order="ORDER BY DESC(?found)"
-        )
-        return None if found is None else int(found)
+    def update(self, text: str) -> None:
+        """Send a SPARQL Update."""
+        self.ask("POST", content=text.encode(), headers={"Content-Type": "application/sparql-update"})
+
+    def positions(self) -> list[tuple[str, str, str]]:
+        """Ask the store, whose queries are answered at this URL, for the graph of positions."""
+        rows = self._select("?s ?p ?o", f"GRAPH <{GRAPH}> {{ ?s ?p ?o }}")
+        return [(row["s"], row["p"], row["o"]) for row in rows]
 
     def check_may_be_emptied(self, log_id: str) -> None:
         """Raise UsageError where the store has what is not of this log, or not of this log alone."""
@@ -78,17 +80,20 @@ class Endpoint:
                 "follow into an empty store, or say that what is there may go (--replace, replace=True)"
             )
 
-    def _found(self, where: str, *, order: str = "") -> str | None:
-        """Ask the store, whose queries are answered at this URL, for one thing."""
+    def _found(self, where: str) -> str | None:
+        """Ask the store for one thing."""
+        return next((row["found"] for row in self._select("?found", where, "LIMIT 1")), None)
+
+    def _select(self, names: str, where: str, limit: str = "") -> list[dict[str, str]]:
         answer = self.ask(
             "POST",
-            content=f"SELECT ?found WHERE {{ {where} }} {order} LIMIT 1".encode(),
+            content=f"SELECT {names} WHERE {{ {where} }} {limit}".encode(),
             headers={"Content-Type": "application/sparql-query", "Accept": "application/sparql-results+json"},
         )
         try:
             rows: list[Any] = answer.json()["results"]["bindings"]
-            return str(rows[0]["found"]["value"]) if rows else None
-        except (ValueError, KeyError, TypeError) as error:
+            return [{name: str(value["value"]) for name, value in row.items()} for row in rows]
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise UsageError(
                 f"{self.url} did not answer a SPARQL query with JSON: is it the URL for queries?"
             ) from error

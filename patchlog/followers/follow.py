@@ -6,15 +6,19 @@ import os
 import threading
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
 
+from patchlog.errors import UsageError
 from patchlog.followers.contract import Dataset
 from patchlog.followers.follower import Follower, no_snapshot
 from patchlog.followers.selection import Selection
 from patchlog.followers.snapshots import snapshots_of
 from patchlog.followers.targets import is_log, store_url, target_at, target_for, target_log
 from patchlog.log.contract import PatchLog
+from patchlog.log.position import After
 from patchlog.model import Term
-from patchlog.places import open_log
+from patchlog.places import OpenLog, Place, open_log, place_of
 from patchlog.text.terms import iri_term
 
 __all__ = ["follow", "selection_of"]
@@ -27,7 +31,7 @@ def follow(
     graphs: Iterable[str] = (),
     subjects: Iterable[str] = (),
     predicates: Iterable[str] = (),
-    after: int | None = None,
+    after: After | None = None,
     until: int | None = None,
     live: bool = False,
     stop: threading.Event | None = None,
@@ -41,10 +45,17 @@ def follow(
 
     With `live` it goes on with each new patch, until `stop` is set. docs/replication.md says what can be a target, and
     what each promises. `graphs`, `subjects` and `predicates` select what is taken: IRIs or terms; "" is the default
-    graph. `after` is the version behind which a target begins that keeps no position of its own.
-    Where a snapshot would take the place of what a store has of others, that is an error, unless `replace` is said.
+    graph. `after` is the version, or the position, after which a target begins that keeps no position of its own.
     `consumer` is a name under which the log keeps how far this is, for operators and for truncation.
+
+    With `replace` a target that cannot go on is started again from the log, which takes away what it has: one that has
+    another history or another part of the log, and a store with quads of others where a snapshot takes their place.
+
+    Raises HistoryMismatch where the target has another history than the log, UsageError where the log has no version
+    `until` or the target is beyond it.
     """
+    if live and until is not None:
+        raise UsageError("a live follower does not end at a version: give either live or until")
     selection = selection_of(graphs, subjects, predicates)
     with ExitStack() as opened:
         source = opened.enter_context(open_log(log, token=token)) if isinstance(log, str | os.PathLike) else log
@@ -55,18 +66,33 @@ def follow(
         elif isinstance(into, str) and (store := store_url(into)) is not None:
             target = target_at(*store, selection, query_url, replaces=replace)
         else:
+            place = place_of(into)
             into = opened.enter_context(open_log(into, token=token, creates=True))
-            target = target_log(into, source, selection)
+            make_again = partial(_made_again, place, into.name, token, opened)
+            target = target_log(into, source, selection, make_again)
         opened.callback(target.close)
         if is_log(into) and selection.is_everything:
             find_snapshot = no_snapshot  # a copy has all patches, and begins with the first
-        follower = Follower(source, target, find_snapshot=find_snapshot, after=after, consumer=consumer)
+        follower = Follower(
+            source, target, find_snapshot=find_snapshot, after=after, consumer=consumer, replace=replace
+        )
         if live:
             follower.run(stop)
         else:
             follower.catch_up(until)
         follower.keep(opened.pop_all())
     return follower
+
+
+def _made_again(place: Place, name: str, token: str | None, opened: ExitStack) -> PatchLog:
+    """Delete the log at a place, and create it empty."""
+    if place.file is not None:
+        Path(place.file).unlink(missing_ok=True)
+    else:
+        with place.store(token=token) as store:
+            store.delete(name)
+            store.create(name)
+    return opened.enter_context(OpenLog(place, token=token, creates=True))
 
 
 def selection_of(graphs: Iterable[str], subjects: Iterable[str], predicates: Iterable[str]) -> Selection:

@@ -2,6 +2,10 @@
 
 A patch and the position, in the graph `<urn:patchlog:positions>`, are one request and one transaction of Fuseki's:
 exactly once. Blank nodes keep their labels.
+
+RDF Patch has no conditions. A Fuseki that was restarted empty, or older, may get patches on top of that before `check`
+finds it: then its record lacks what is written once, or has two positions. Going on from the least of them mends it,
+as the last patch that touches a quad says what becomes of it.
 """
 
 from __future__ import annotations
@@ -12,10 +16,11 @@ from itertools import chain
 
 from patchlog.engine import RdfPatchWriter
 from patchlog.errors import UsageError
-from patchlog.followers.contract import Change, Dataset
+from patchlog.followers.contract import Change, Dataset, TargetMoved
 from patchlog.followers.endpoint import Endpoint, sibling
-from patchlog.followers.positions import position_quad
+from patchlog.followers.positions import Positions
 from patchlog.followers.sparql_target import check_plain
+from patchlog.log.position import Position
 from patchlog.log.records import LogDescription
 from patchlog.model import (
     Add,
@@ -36,20 +41,40 @@ class FusekiTarget:
     def __init__(self, url: str, query_url: str | None = None, *, replaces: bool = False) -> None:
         self._patches = Endpoint(url)
         self._queries = Endpoint(query_url or sibling(url, "patch", "query"))
-        self._log_id = ""
+        self._positions: Positions
         self._replaces = replaces
-        self._position: int | None = None
 
-    def begin(self, log: LogDescription) -> int | None:
+    def begin(self, log: LogDescription, part: str) -> None:
+        """Say which log this is, and which part of it."""
+        self._positions = Positions(log, part)
+
+    def position(self) -> Position | None:
         """Ask the store."""
-        self._log_id = log.id
-        self._position = self._queries.position(log.id)
-        return self._position
+        return self._positions.read(self._queries.positions())
+
+    def keep(self, position: Position | None) -> None:
+        """Go on from a position."""
+        if position is None:
+            return
+        if any(self._positions.move(position)):
+            self._send((), position)
+        self._positions.moved(position)
+
+    def check(self) -> None:
+        """Ask the store whether it has what was sent."""
+        kept = self._positions.kept
+        if self.position() != kept:
+            raise TargetMoved
+
+    def start_again(self) -> None:
+        """Let what is there count for nothing: a load empties the store."""
+        self._positions.start_again()
 
     def apply(self, change: Change) -> None:
         """Send the effect as one patch."""
+        after = Position(None, change.record.version, change.record.chain_hash)
         try:
-            self._send(change.effect.operations()[1:-1], change.record.version)
+            self._send(change.effect.operations()[1:-1], after)
         except UsageError as error:
             raise UsageError(f"version {change.record.version}: {error}") from error
 
@@ -59,30 +84,27 @@ class FusekiTarget:
         Raises UsageError where that takes what is not of this log, unless that was asked for.
         """
         if not self._replaces:
-            self._queries.check_may_be_emptied(self._log_id)
+            self._queries.check_may_be_emptied(self._positions.log_id)
         with closing(Endpoint(sibling(self._patches.url, "patch", "update"))) as updates:
-            updates.ask("POST", content=b"DROP SILENT ALL", headers={"Content-Type": "application/sparql-update"})
-        self._position = None
+            updates.update("DROP SILENT ALL")
+        self._positions.stored = []
         namespaces = (NamespaceAdd(name, iri) for (_, name), iri in dataset.namespaces.items())
-        self._send(chain(namespaces, (Add(*quad) for quad in dataset.quads)), dataset.version)
+        self._send(chain(namespaces, (Add(*quad) for quad in dataset.quads)), dataset.position)
 
     def close(self) -> None:
         """Close the connections."""
         self._patches.close()
         self._queries.close()
 
-    def _send(self, operations: Iterable[Operation], version: int) -> None:
+    def _send(self, operations: Iterable[Operation], after: Position) -> None:
+        deletes, adds = self._positions.move(after)
+        moves: list[Operation] = [*(Delete(*quad) for quad in deletes), *(Add(*quad) for quad in adds)]
         self._patches.ask(
             "POST",
-            content=_text(chain([TransactionStart()], _plain(operations), self._moves(version), [TransactionCommit()])),
+            content=_text(chain([TransactionStart()], _plain(operations), moves, [TransactionCommit()])),
             headers={"Content-Type": "application/rdf-patch"},
         )
-        self._position = version
-
-    def _moves(self, version: int) -> Iterator[Operation]:
-        if self._position is not None:
-            yield Delete(*position_quad(self._log_id, self._position))
-        yield Add(*position_quad(self._log_id, version))
+        self._positions.moved(after)
 
 
 def _plain(operations: Iterable[Operation]) -> Iterator[Operation]:

@@ -16,14 +16,15 @@ from typing import Final
 
 from patchlog import rdf
 from patchlog.errors import UsageError
-from patchlog.followers.contract import Change, Dataset
+from patchlog.followers.contract import Change, Dataset, TargetMoved
 from patchlog.followers.endpoint import Endpoint
-from patchlog.followers.positions import GRAPH, PREDICATE, position_quad
+from patchlog.followers.positions import GRAPH, Positions, values_of
 from patchlog.followers.skolem import skolemised
 from patchlog.followers.sparql_target import check_plain
+from patchlog.log.position import Position
 from patchlog.log.records import LogDescription
 from patchlog.model import DEFAULT_GRAPH, Quad, Term, Triple
-from patchlog.text.terms import Literal, literal_term, parse_term, unescape
+from patchlog.text.terms import iri_term, literal_term, unescape
 
 __all__ = ["GraphStoreTarget"]
 
@@ -37,20 +38,41 @@ class GraphStoreTarget:
 
     def __init__(self, url: str) -> None:
         self._store = Endpoint(url)
-        self._log_id = ""
+        self._positions: Positions
         self._written: set[Term] = set()
 
-    def begin(self, log: LogDescription) -> int | None:
+    def begin(self, log: LogDescription, part: str) -> None:
+        """Say which log this is, and which part of it."""
+        self._positions = Positions(log, part)
+
+    def position(self) -> Position | None:
         """Read the graph of positions."""
-        self._log_id = log.id
-        own = f"<urn:uuid:{log.id}>"
-        said = [(predicate, object) for subject, predicate, object in self._read(f"<{GRAPH}>") if subject == own]
-        self._written = {_graph_of(object) for predicate, object in said if predicate == _WRITTEN}
-        versions = (parse_term(object) for predicate, object in said if predicate == f"<{PREDICATE}>")
-        return max((int(version.lexical) for version in versions if isinstance(version, Literal)), default=None)
+        return self._read_position(self._read(f"<{GRAPH}>"))
+
+    def keep(self, position: Position | None) -> None:
+        """Go on from a position."""
+        if position is None:
+            return
+        if any(self._positions.move(position)):
+            self._put(self._read(f"<{GRAPH}>"), position)
+        self._positions.moved(position)
+
+    def check(self) -> None:
+        """Read the graph of positions again."""
+        kept = self._positions.kept
+        if self.position() != kept:
+            raise TargetMoved
+
+    def start_again(self) -> None:
+        """Let what is there count for nothing: a load puts all graphs that were written."""
+        self._positions.start_again()
 
     def apply(self, change: Change) -> None:
-        """Change each graph, then the position."""
+        """Change each graph, then the position.
+
+        The graph of positions is read just before it is written: where the store has gone back meanwhile, so has the
+        position, and effects that are there already are applied again in their order.
+        """
         adds, deletes = self._by_graph(change.effect.adds), self._by_graph(change.effect.deletes)
         self._note(adds.keys())
         for graph in sorted(adds.keys() | deletes.keys()):
@@ -58,7 +80,7 @@ class GraphStoreTarget:
                 self._write(graph, (self._read(graph) - deletes[graph]) | adds[graph])
             else:
                 self._post(graph, adds[graph])
-        self._move(change.record.version)
+        self._move(Position(None, change.record.version, change.record.chain_hash))
 
     def load(self, dataset: Dataset) -> None:
         """Put every graph anew, and empty those that were written and are not there any more."""
@@ -66,7 +88,7 @@ class GraphStoreTarget:
         self._note(graphs.keys())
         for graph in sorted(self._written):
             self._write(graph, graphs[graph])
-        self._move(dataset.version)
+        self._put(self._read(f"<{GRAPH}>"), dataset.position, replaces=True)
 
     def close(self) -> None:
         """Close the connections."""
@@ -75,7 +97,7 @@ class GraphStoreTarget:
     def _by_graph(self, quads: Iterable[Quad]) -> defaultdict[Term, set[Triple]]:
         graphs: defaultdict[Term, set[Triple]] = defaultdict(set)
         for quad in quads:
-            plain = skolemised(quad, self._log_id)
+            plain = skolemised(quad, self._positions.log_id)
             check_plain(plain)
             graphs[plain[3]].add(plain[:3])
         return graphs
@@ -84,13 +106,28 @@ class GraphStoreTarget:
         """Let the store know which graphs are going to be written."""
         new = set(graphs) - self._written
         if new:
-            self._post(f"<{GRAPH}>", {(f"<urn:uuid:{self._log_id}>", _WRITTEN, _noted(graph)) for graph in new})
+            self._post(
+                f"<{GRAPH}>", {(f"<urn:uuid:{self._positions.log_id}>", _WRITTEN, _noted(graph)) for graph in new}
+            )
             self._written |= new
 
-    def _move(self, version: int) -> None:
-        position = position_quad(self._log_id, version)[:3]
-        others = {triple for triple in self._read(f"<{GRAPH}>") if triple[:2] != position[:2]}
-        self._write(f"<{GRAPH}>", others | {position})
+    def _move(self, after: Position) -> None:
+        kept, there = self._positions.kept, self._read(f"<{GRAPH}>")
+        if self._read_position(there) != kept:
+            raise TargetMoved
+        self._put(there, after)
+
+    def _read_position(self, there: set[Triple]) -> Position | None:
+        try:
+            return self._positions.read(values_of((*triple, f"<{GRAPH}>") for triple in there))
+        finally:
+            of_this_log = {iri_term(f"urn:uuid:{id}") for id in self._positions.ids}
+            self._written = {_graph_of(o) for s, p, o in there if p == _WRITTEN and s in of_this_log}
+
+    def _put(self, there: set[Triple], after: Position, *, replaces: bool = False) -> None:
+        deletes, adds = self._positions.move(after, replaces=replaces)
+        self._write(f"<{GRAPH}>", (there - {quad[:3] for quad in deletes}) | {quad[:3] for quad in adds})
+        self._positions.moved(after)
 
     def _read(self, graph: Term) -> set[Triple]:
         answer = self._store.ask("GET", params=_named(graph), headers={"Accept": _NTRIPLES}, missing_ok=True)

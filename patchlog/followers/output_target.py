@@ -13,6 +13,7 @@ from patchlog.effect import Effect
 from patchlog.engine import CanonicalPatchEncoder, RdfPatchWriter
 from patchlog.errors import UsageError
 from patchlog.followers.contract import Change, Dataset
+from patchlog.log.position import Position
 from patchlog.log.records import LogDescription
 from patchlog.model import (
     DEFAULT_GRAPH,
@@ -40,13 +41,35 @@ class OutputTarget:
         self._write = write
         self._format = format
         self._has_written = False
+        self._log_id = ""
+        self._kept: Position | None = None
 
-    def begin(self, log: LogDescription) -> None:
-        """An output does not say."""
-        del log
+    def begin(self, log: LogDescription, part: str) -> None:
+        """Say which log this is; an output does not say which part it has."""
+        del part
+        self._log_id = log.id
+
+    def position(self) -> Position | None:
+        """What was kept: an output does not say."""
+        return self._kept
+
+    def keep(self, position: Position | None) -> None:
+        """Go on from a position."""
+        self._kept = position
+
+    def check(self) -> None:
+        """An output is where it was."""
+
+    def start_again(self) -> None:
+        """Raise UsageError: what was written cannot be taken back."""
+        raise UsageError("what was written cannot be taken back: write to a new file")
 
     def apply(self, change: Change) -> None:
         """Write a change."""
+        self._write_change(change)
+        self._kept = Position(self._log_id, change.record.version, change.record.chain_hash)
+
+    def _write_change(self, change: Change) -> None:
         self._has_written = True
         if self._format != "nq":
             if change.effect != Effect():
@@ -68,6 +91,7 @@ class OutputTarget:
                 "back: begin anew, and as a --consumer, for which a log waits"
             )
         self._has_written = True
+        self._kept = dataset.position
         if self._format == "nq":
             self._lines(dataset.quads)
             return

@@ -7,6 +7,8 @@ transactions, at least once (with idempotent effects) where it has none.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 from weakref import WeakKeyDictionary
 
@@ -14,12 +16,13 @@ from rdflib.graph import Dataset as RdflibDataset
 from rdflib.graph import Graph
 from rdflib.plugins.stores.memory import Memory, SimpleMemory
 from rdflib.store import Store
-from rdflib.term import Literal, URIRef
+from rdflib.term import Node, URIRef
 
 from patchlog.effect import Effect, NamespaceKey
 from patchlog.errors import UsageError
-from patchlog.followers.contract import Change, Dataset
-from patchlog.followers.positions import GRAPH, PREDICATE
+from patchlog.followers.contract import Change, Dataset, TargetMoved
+from patchlog.followers.positions import GRAPH, Positions, values_of
+from patchlog.log.position import Position
 from patchlog.log.records import LogDescription
 from patchlog.model import DEFAULT_GRAPH, Quad, Term
 from patchlog.pipes import batches
@@ -32,9 +35,8 @@ from patchlog.rdflib_hook.terms import TermBuilder, TermFormatter
 __all__ = ["RdflibTarget"]
 
 _POSITIONS: Final = URIRef(GRAPH)
-_POSITION: Final = URIRef(PREDICATE)
 
-_in_memory: WeakKeyDictionary[Store, dict[str, int]] = WeakKeyDictionary()
+_in_memory: WeakKeyDictionary[Store, set[Quad]] = WeakKeyDictionary()
 
 
 class RdflibTarget:
@@ -44,28 +46,45 @@ class RdflibTarget:
         self._graph = into if isinstance(into, Graph) else _graph_on(into)
         self._target = Target(self._graph)
         self._builder = TermBuilder()
-        self._log = URIRef("urn:uuid:00000000-0000-0000-0000-000000000000")
+        self._positions: Positions
 
-    def begin(self, log: LogDescription) -> int | None:
+    def begin(self, log: LogDescription, part: str) -> None:
+        """Say which log this is, and which part of it."""
+        self._positions = Positions(log, part)
+
+    def position(self) -> Position | None:
         """Read the position from where this kind of store has it."""
-        self._log = URIRef(f"urn:uuid:{log.id}")
-        if self._is_in_memory:
-            return self._remembered.get(log.id)
-        found = next(iter(self._store.triples((self._log, _POSITION, None), self._positions)), None)
-        return None if found is None else int(str(found[0][2]))
+        return self._positions.read(self._rows())
+
+    def keep(self, position: Position | None) -> None:
+        """Go on from a position."""
+        if position is None:
+            return
+        if any(self._positions.move(position)):
+            with self._one_commit():
+                self._keep(position)
+        self._positions.moved(position)
+
+    def check(self) -> None:
+        """Compare what the store has with what was left there."""
+        kept = self._positions.kept
+        if self.position() != kept:
+            raise TargetMoved
+
+    def start_again(self) -> None:
+        """Let what is there count for nothing: a load changes it to what the log has."""
+        self._positions.start_again()
 
     def apply(self, change: Change) -> None:
         """Change the store and the position in one commit. What fails leaves a store with transactions as it was."""
-        try:
+        self.check()
+        with self._one_commit():
             take_effect(change.effect, self._target, self._builder)
-            self._commit(change.record.version)
-        except BaseException:
-            self._roll_back()
-            raise
+            self._keep(Position(self._positions.log_id, change.record.version, change.record.chain_hash))
 
     def load(self, dataset: Dataset) -> None:
         """Delete what the dataset does not have, and add what it has."""
-        try:
+        with self._one_commit():
             declared: dict[NamespaceKey, Term | None] = {
                 (DEFAULT_GRAPH, name): None for name, iri in self._store.namespaces() if is_declared(name, str(iri))
             }
@@ -78,10 +97,7 @@ class RdflibTarget:
                     self._target.add(self._builder.statements(batch))
                 change = Effect(namespaces=namespaces)
             take_effect(change, self._target, self._builder)
-            self._commit(dataset.version)
-        except BaseException:
-            self._roll_back()
-            raise
+            self._keep(dataset.position, replaces=True)
 
     def close(self) -> None:
         """The store is its owner's."""
@@ -95,28 +111,51 @@ class RdflibTarget:
         return isinstance(self._store, Memory | SimpleMemory)
 
     @property
-    def _remembered(self) -> dict[str, int]:
-        return _in_memory.setdefault(self._store, {})
+    def _remembered(self) -> set[Quad]:
+        return _in_memory.setdefault(self._store, set())
 
     @property
-    def _positions(self) -> Graph:
+    def _graph_of_positions(self) -> Graph:
         if not self._store.context_aware:
             raise UsageError(f"the store {type(self._store).__name__} has no named graphs, so no place for a position")
         return Graph(self._store, _POSITIONS)
 
-    def _commit(self, version: int) -> None:
+    def _rows(self) -> Iterator[tuple[str, str, str]]:
         if self._is_in_memory:
-            self._remembered[str(self._log).removeprefix("urn:uuid:")] = version
-        else:
-            positions = self._positions
-            self._store.remove((self._log, _POSITION, None), positions)
-            self._store.add((self._log, _POSITION, Literal(version)), positions)
-        if self._store.transaction_aware:
-            self._store.commit()
+            return values_of(self._remembered)
+        triples = self._store.triples((None, None, None), self._graph_of_positions)
+        return ((str(s), str(p), str(o)) for (s, p, o), _ in triples)
 
-    def _roll_back(self) -> None:
-        if self._store.transaction_aware:
-            self._store.rollback()
+    def _keep(self, position: Position, *, replaces: bool = False) -> None:
+        deletes, adds = self._positions.move(position, replaces=replaces)
+        if self._is_in_memory:
+            self._remembered.difference_update(deletes)
+            self._remembered.update(adds)
+        else:
+            graph = self._graph_of_positions
+            for triple in map(self._rdflib_triple, deletes):
+                self._store.remove(triple, graph)
+            for triple in map(self._rdflib_triple, adds):
+                self._store.add(triple, graph)
+        self._positions.moved(position)
+
+    def _rdflib_triple(self, quad: Quad) -> tuple[Node, Node, Node]:
+        s, p, o = map(self._builder.term, quad[:3])
+        return s, p, o
+
+    @contextmanager
+    def _one_commit(self) -> Iterator[None]:
+        positions = self._positions
+        before = positions.kept, positions.stored
+        try:
+            yield
+            if self._store.transaction_aware:
+                self._store.commit()
+        except BaseException:
+            positions.kept, positions.stored = before
+            if self._store.transaction_aware:
+                self._store.rollback()
+            raise
 
     def _contents(self) -> set[Quad]:
         formatter = TermFormatter()

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from hashlib import sha256
+from typing import Final
 
 from patchlog.effect import Effect, NamespaceKey
 from patchlog.model import Quad, Term
 
 __all__ = ["EVERYTHING", "Selection"]
+
+_LONGEST_TEXT: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +27,14 @@ class Selection:
     def is_everything(self) -> bool:
         """Whether nothing is left out."""
         return not (self.graphs or self.subjects or self.predicates)
+
+    @property
+    def text(self) -> str:
+        """What is taken, as targets keep it to notice when another part is asked for."""
+        kinds = (("graphs", self.graphs), ("subjects", self.subjects), ("predicates", self.predicates))
+        words = [f"{kind} {' '.join(sorted(term or 'default' for term in terms))}" for kind, terms in kinds if terms]
+        text = "; ".join(words) or "everything"
+        return text if len(text) <= _LONGEST_TEXT else f"sha256:{sha256(text.encode()).hexdigest()}"
 
     def takes(self, quad: Quad) -> bool:
         """Whether the quad is among them."""

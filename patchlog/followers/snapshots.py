@@ -10,6 +10,7 @@ from patchlog.errors import UsageError
 from patchlog.followers.contract import Dataset
 from patchlog.followers.follower import FindSnapshot
 from patchlog.log.contract import PatchLog
+from patchlog.log.position import Position
 from patchlog.model import DEFAULT_GRAPH, Quad, RdfFrame, Term, as_quad
 
 __all__ = ["dataset_of", "snapshots_of"]
@@ -25,12 +26,12 @@ def snapshots_of(log: PatchLog) -> FindSnapshot:
             return None  # a file keeps none
         versions = [snapshot.version for snapshot in snapshots.list()]
         fitting = [version for version in versions if version >= at_least and (at_most is None or version <= at_most)]
-        return dataset_of(max(fitting), snapshots.read(max(fitting))) if fitting else None
+        return dataset_of(log.position(max(fitting)), snapshots.read(max(fitting))) if fitting else None
 
     return find
 
 
-def dataset_of(version: int, chunks: Iterable[bytes]) -> Dataset:
+def dataset_of(position: Position, chunks: Iterable[bytes]) -> Dataset:
     """The dataset in the bytes of a snapshot. Its quads come as a stream, its namespaces before them."""
     frames = _frames(chunks)
     namespaces: dict[NamespaceKey, Term] = {}
@@ -40,7 +41,7 @@ def dataset_of(version: int, chunks: Iterable[bytes]) -> Dataset:
         namespaces.update({(DEFAULT_GRAPH, name): iri for name, iri in frame.namespaces})
         if frame.statements:
             break
-    return Dataset(version, _quads(begun, frames), namespaces)
+    return Dataset(position, _quads(begun, frames), namespaces)
 
 
 def _frames(chunks: Iterable[bytes]) -> Iterator[RdfFrame]:

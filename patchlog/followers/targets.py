@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from rdflib.graph import Graph
     from rdflib.store import Store
 
+    from patchlog.followers.log_target import MakeAgain
+
 __all__ = ["is_log", "store_url", "target_at", "target_for", "target_log"]
 
 _KINDS: Final = ("sparql", "graph-store", "fuseki-patch")
@@ -60,13 +62,13 @@ def target_for(
     )
 
 
-def target_log(log: PatchLog, source: PatchLog, selection: Selection) -> Target:
+def target_log(log: PatchLog, source: PatchLog, selection: Selection, make_again: MakeAgain | None = None) -> Target:
     """A log as the target: a copy of the source, or one of the changes that were selected."""
     from patchlog.followers.log_target import LogTarget, SelectedLogTarget
 
     if selection.is_everything:
-        return LogTarget(log, source)
-    return Applying(SelectedLogTarget(log), selection)
+        return LogTarget(log, source, make_again)
+    return Applying(SelectedLogTarget(log, make_again), selection)
 
 
 def store_url(where: str) -> tuple[str, str] | None:

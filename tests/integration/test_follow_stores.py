@@ -6,7 +6,9 @@ import shutil
 import socket
 import subprocess
 import tempfile
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
@@ -20,6 +22,7 @@ from patchlog.places import open_log
 from patchlog.rdflib_hook.contents import statements_of
 from patchlog.rdflib_hook.terms import TermFormatter
 from tests.stores import Store, serving_oxigraph
+from tests.waiting import wait_until
 
 FUSEKI = "org.apache.jena:jena-fuseki-server:5.6.0"
 CACHE = Path(__file__).parents[2] / ".cache" / "fuseki"
@@ -47,36 +50,49 @@ PATCHES = (
 )
 
 
-@pytest.fixture(scope="module")
-def fuseki(tmp_path_factory):
-    jar = _fuseki_jar()
-    folder = tmp_path_factory.mktemp("fuseki")
-    (folder / "config.ttl").write_text(CONFIGURATION)
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(
-            ["java", "-jar", str(jar), "--localhost", "--port", str(port), "--config", "config.ttl"],
-            cwd=folder,
-            stdout=log,
-            stderr=log,
-        )
-    try:
-        store = Store(f"http://127.0.0.1:{port}/ds")
+class Fuseki(Store):
+    """A Fuseki whose dataset is in memory, in a process of its own."""
+
+    def __init__(self, folder):
+        (folder / "config.ttl").write_text(CONFIGURATION)
+        self._folder, self._jar = folder, _fuseki_jar()
+        with socket.create_server(("127.0.0.1", 0)) as probe:
+            self._port = probe.getsockname()[1]
+        super().__init__(f"http://127.0.0.1:{self._port}/ds")
+        self.start()
+
+    def start(self):
+        output = self._folder / "log"
+        with output.open("ab") as log:
+            self._process = subprocess.Popen(
+                ["java", "-jar", str(self._jar), "--localhost", "--port", str(self._port), "--config", "config.ttl"],
+                cwd=self._folder,
+                stdout=log,
+                stderr=log,
+            )
         deadline = time.monotonic() + 60
         while True:
             try:
-                store.quads()
+                self.quads()
                 break
             except httpx.HTTPError:
-                assert process.poll() is None, (folder / "log").read_text()
-                assert time.monotonic() < deadline, (folder / "log").read_text()
+                assert self._process.poll() is None, output.read_text()
+                assert time.monotonic() < deadline, output.read_text()
                 time.sleep(0.2)
+
+    def kill(self):
+        self._process.kill()
+        self._process.wait()
+
+
+@pytest.fixture(scope="module")
+def fuseki(tmp_path_factory):
+    store = Fuseki(tmp_path_factory.mktemp("fuseki"))
+    try:
         yield store
-        store.client.close()
     finally:
-        process.kill()
-        process.wait()
+        store.client.close()
+        store.kill()
 
 
 def _fuseki_jar():
@@ -332,3 +348,22 @@ def test_commands_of_the_page_keep_a_fuseki_in_step(log, fuseki, running_service
         assert without_labels(fuseki.quads()) == without_labels(expected(log))
 
     assert len(lines) == 2
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("door", ["update", "data", "patch"])
+def test_fuseki_that_restarts_empty_under_a_live_follower_ends_whole(log, fuseki, door):
+    fuseki.clear()
+    stop = threading.Event()
+    with ThreadPoolExecutor(1) as threads:
+        following = threads.submit(follow, log, f"{fuseki.base}/{door}", live=True, stop=stop)
+        try:
+            wait_until(lambda: without_labels(fuseki.quads()) == without_labels(expected(log)))
+            fuseki.kill()
+            fuseki.start()
+            for number in range(2):
+                push(log, f'TX .\nA <http://e/new> <http://e/p> "{number}" .\nTC .\n')
+            wait_until(lambda: without_labels(fuseki.quads()) == without_labels(expected(log)))
+        finally:
+            stop.set()
+        following.result(60).close()

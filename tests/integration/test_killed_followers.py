@@ -18,6 +18,9 @@ from rdflib import Dataset
 from patchlog import follow
 from patchlog.client import HttpLogStore
 from patchlog.errors import PatchLogError
+from patchlog.followers.changes import Applying
+from patchlog.followers.follower import Follower
+from patchlog.followers.rdflib_target import RdflibTarget
 from patchlog.places import open_log
 from patchlog.rdflib_hook.contents import statements_of
 from patchlog.rdflib_hook.terms import TermFormatter
@@ -26,7 +29,7 @@ from tests.stores import Store, serving_oxigraph
 HOUSE = Path(__file__).parents[2]
 EX = "http://example.org/"
 P, G = f"<{EX}p>", f"<{EX}g>"
-POSITION = re.compile(r'INSERT DATA .*<urn:patchlog:position> "(\d+)"')
+POSITION = re.compile(r'INSERT .*<urn:patchlog:position> "(\d+)".* WHERE', re.DOTALL)
 
 PIECES, PIECE = 5, 30
 PATCHES = PIECES * PIECE
@@ -170,11 +173,12 @@ def follow_on_disk(url, folder, told, *once):
     store = OxigraphStore()
     store.open(folder)
     dataset = Dataset(store=store)
-    follower = follow(url, into=dataset, until=0)
-    while not once or follower.position < PATCHES:
-        follower.catch_up(follower.position + 1)
-        Path(told).write_bytes(b"." * follower.position)
-    follower.close()
+    with open_log(url) as log:
+        follower = Follower(log, Applying(RdflibTarget(dataset)))
+        while not once or follower.position < PATCHES:
+            follower.catch_up(min(follower.position + 1, log.head().version))
+            Path(told).write_bytes(b"." * follower.position)
+        follower.close()
     dataset.close()
 
 

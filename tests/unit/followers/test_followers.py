@@ -7,7 +7,7 @@ from rdflib import Dataset, Graph, URIRef
 from rdflib.term import BNode, Literal
 
 from patchlog.effect import apply_effect
-from patchlog.errors import LogNotFound, UsageError
+from patchlog.errors import HistoryMismatch, LogNotFound, UsageError
 from patchlog.followers.changes import Applying
 from patchlog.followers.follow import follow
 from patchlog.followers.follower import Follower
@@ -234,7 +234,7 @@ def test_log_of_another_origin_is_no_copy(log, store):
     store.create("other")
     push(store.log("other"), 'TX .\nA <http://e/s> <http://e/p> "own" .\nTC .\n')
 
-    with pytest.raises(UsageError, match="is no copy of 'people'"):
+    with pytest.raises(HistoryMismatch, match="is no copy of 'people'"):
         follow(log, into=store.log("other"))
 
 
@@ -243,8 +243,9 @@ def test_target_that_is_ahead_is_refused(log, store):
     behind = store.log("behind")
     follow(log, into=behind, until=2)
 
-    with pytest.raises(UsageError, match=r"has version 4 .* whose head is 2"):
+    with pytest.raises(HistoryMismatch, match=r"has version 4 .* whose head is 2.*the same up to version 2") as caught:
         follow(behind, into=log)
+    assert caught.value.last_common == 2
 
 
 def test_log_of_a_selection_has_smaller_patches(log, store):

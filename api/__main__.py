@@ -20,7 +20,9 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from api.audit import Audit
 from api.keys import create_key, key_id_of, list_keys, revoke_key
+from api.principal import Principal
 from api.server import serve
 from api.settings import CONFIG_VARIABLE, Settings
 from api.telemetry import log_to_stderr
@@ -106,8 +108,16 @@ def _create(options: argparse.Namespace) -> None:
     if seconds is not None and not 0 < seconds < _MOST_SECONDS:
         raise UsageError(f"a key is good for some days, or without --days until it is revoked; not {options.days:g}")
     with _database(options, creates=True) as database:
-        _, text = create_key(database, options.scopes, name=options.name, expires_seconds=seconds)
+        key, text = create_key(database, options.scopes, name=options.name, expires_seconds=seconds)
+    _audit(action="create_key", key=key.id, scopes=" ".join(map(str, key.scopes)))
     print(text)  # noqa: T201  it is what was asked for
+
+
+def _audit(**fields: str) -> None:
+    """Write to the audit log of the service, where that is a file."""
+    audit = Audit(Settings())
+    audit.write(Principal.of_user(), door="command", **fields, outcome="done")
+    audit.close()
 
 
 def _list(options: argparse.Namespace) -> None:
@@ -120,6 +130,7 @@ def _list(options: argparse.Namespace) -> None:
 def _revoke(options: argparse.Namespace) -> None:
     with _database(options) as database:
         revoke_key(database, options.id)
+    _audit(action="revoke_key", key=key_id_of(options.id) or options.id)
     print(f"key {key_id_of(options.id) or options.id} opens nothing any more")  # noqa: T201  it is the answer
 
 

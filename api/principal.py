@@ -6,6 +6,7 @@ limits and the audit log. Other kinds, such as users of an identity provider, ar
 
 from __future__ import annotations
 
+import getpass
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -14,11 +15,14 @@ from api.keys import ApiKey, Right, Scope
 __all__ = ["OPEN_ACCESS", "Principal"]
 
 
+_EVERYTHING: Final = Scope("*", "admin")
+
+
 @dataclass(frozen=True, slots=True)
 class Principal:
     """Who makes a request. `id` is unique over all kinds, and holds no secret."""
 
-    kind: Literal["open", "key"]
+    kind: Literal["open", "key", "local"]
     id: str
     name: str
     scopes: tuple[Scope, ...]
@@ -27,6 +31,11 @@ class Principal:
     def of_key(cls, key: ApiKey) -> Principal:
         """The principal that a key stands for."""
         return cls("key", f"key:{key.id}", key.name, key.scopes)
+
+    @classmethod
+    def of_user(cls) -> Principal:
+        """Who works on the database itself, by command."""
+        return cls("local", f"local:{getpass.getuser()}", "", (_EVERYTHING,))
 
     @property
     def owner(self) -> str | None:
@@ -38,5 +47,5 @@ class Principal:
         return self.kind == "open" or any(scope.allows(right, log) for scope in self.scopes)
 
 
-OPEN_ACCESS: Final = Principal("open", "open", "", (Scope("*", "admin"),))
+OPEN_ACCESS: Final = Principal("open", "open", "", (_EVERYTHING,))
 """Everyone, where no keys are asked for."""

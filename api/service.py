@@ -11,8 +11,10 @@ from typing import Any, Final, TypeVar
 from fastapi import Request
 
 from api.access import Access
+from api.audit import Audit, note, versions
 from api.keys import has_keys
 from api.ledger import Ledger
+from api.limits import limits_of
 from api.metrics import Metrics
 from api.origins import Origins
 from api.rounds import Rounds
@@ -45,6 +47,8 @@ class Service:
         self._builders = ThreadPoolExecutor(_SNAPSHOTS_AT_ONCE, "patchlog-snapshot")
         self.access: Final = Access(_database_with_keys(settings, store), self.run)
         self.origins: Final = Origins(settings)
+        self.audit: Final = Audit(settings)
+        self.limits: Final = limits_of(settings)
         self.ledger: Final = Ledger(self.metrics)
         self.rounds: Final = Rounds(store.submit)
         self.tails: Final = Tails(store, self.run, settings.poll_seconds)
@@ -73,7 +77,8 @@ class Service:
         return self._builders.submit(copy_context().run, call)
 
     def count_append(self, log: str, appended: Appended) -> None:
-        """Take notice of an append, in metrics and traces."""
+        """Take notice of an append, in metrics, traces and the audit log."""
+        note(log=log, **versions(appended))
         self.metrics.count([appended])
         tell_append(log, appended)
 
@@ -94,6 +99,7 @@ class Service:
         self._workers.shutdown(cancel_futures=True)
         self._appenders.shutdown()
         self._readers.shutdown()
+        self.audit.close()
 
 
 def service_of(request: Request) -> Service:

@@ -85,6 +85,25 @@ class Settings(BaseSettings):
         "https://HOST or https://HOST:PORT, or * for all.",
     )
 
+    audit_log: str = Field(
+        default="auto",
+        description="Where each change is written with who made it: a FILE, log for standard error, off; auto: log "
+        "where keys are asked for, else off.",
+    )
+    audit_log_bytes: int = Field(
+        default=64 << 20, ge=1 << 10, description="How large the audit log becomes before it is rotated."
+    )
+    audit_log_files: int = Field(default=10, ge=1, description="Rotated audit logs that are kept.")
+    requests_per_second: float | None = Field(
+        default=None, gt=0, description="Requests a second of each key, or of each address without keys. Unset: any."
+    )
+    upload_bytes_per_second: float | None = Field(
+        default=None, gt=0, description="Uploaded bytes a second, likewise. Unset: any."
+    )
+    open_streams: int | None = Field(
+        default=None, ge=1, description="Live tails at one time, likewise. Unset: any number."
+    )
+
     max_body_bytes: int = Field(default=8 << 30, ge=1, description="The largest upload, decompressed too.")
     max_compression_ratio: int = Field(
         default=200, ge=1, description="How much larger than sent an upload may become, beyond its first 8 MiB."

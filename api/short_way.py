@@ -16,6 +16,7 @@ from typing import Any, Final
 from api.alarm import Alarm
 from api.errors import answer_to
 from api.http_guard import GuardedHttp
+from api.principal import OPEN_ACCESS, Principal
 from api.service import Service
 from api.small_appends import SmallAppend, answer_of, small_append_in
 from api.telemetry import BEGUN, Exchange
@@ -41,6 +42,8 @@ class ShortWayHttp(GuardedHttp):
         self._exchange: Exchange | None = None
         """Of the small append."""
         self._is_with_writer = False
+        self._principal: Principal = OPEN_ACCESS
+        """Who makes what is with the writer."""
         self._came = b""
         """Of the small append, and of what follows it."""
         self._alarm = Alarm(self.loop)
@@ -97,6 +100,10 @@ class ShortWayHttp(GuardedHttp):
             self.scope["state"][BEGUN] = self._begun
             self._begun = None
 
+    @property
+    def _address(self) -> str:
+        return self.client[0] if self.client else ""
+
     def _small_append_in(self, data: bytes) -> SmallAppend | None:
         if not self.is_between_requests or self._service_app.is_traced:
             return None
@@ -110,11 +117,16 @@ class ShortWayHttp(GuardedHttp):
     def _begin(self, small: SmallAppend) -> None:
         # More than one request came: who does not wait for answers can wait for the parser.
         is_alone = len(self._came) == small.size
-        if is_alone and small.begin(self._service, self._came[small.head_size :], partial(self._end, small)):
-            self._alarm.unset()
-            self._is_with_writer = True
-        else:
+        principal = None
+        if is_alone:
+            body = self._came[small.head_size :]
+            principal = small.begin(self._service, self._address, body, partial(self._end, small))
+        if principal is None:
             self._go_the_long_way()
+            return
+        self._alarm.unset()
+        self._is_with_writer = True
+        self._principal = principal
 
     def _end(self, small: SmallAppend, outcome: Appended | BaseException) -> None:
         try:
@@ -130,13 +142,18 @@ class ShortWayHttp(GuardedHttp):
             return
         exchange, came = self._taken()
         if isinstance(outcome, Appended):
+            exchange.principal = self._principal.owner
             self._answer(exchange, *answer_of(small.log, outcome))
             self._service.ledger.note(exchange, small.size - small.head_size, outcome)
         else:
             # It may be in the log in spite of this, and a patch without an id would be appended once more.
             response = answer_to(outcome, small.log)
+            exchange.principal = self._principal.owner
             self._answer(exchange, response.status_code, response.raw_headers, bytes(response.body))
             self._service.ledger.note(exchange)
+        if (audit := self._service.audit).is_on:
+            appended = outcome if isinstance(outcome, Appended) else None
+            audit.append(self._principal, self._address, small.log, appended, exchange.status, exchange.id)
         if len(came) > small.size and not self.transport.is_closing():
             self.data_received(came[small.size :])
 

@@ -14,6 +14,8 @@ from json.encoder import encode_basestring_ascii
 from typing import Final
 
 from api.conditions import precondition_in, tag
+from api.limits import identity_of
+from api.principal import Principal
 from api.rounds import Ended
 from api.service import Service
 from patchlog.formats import JELLY_PATCH, RDF_PATCH
@@ -70,24 +72,32 @@ class SmallAppend:
     request_ids: Sequence[bytes]
     """Those that the client gave it, of which there is one at most."""
 
-    def begin(self, service: Service, body: bytes, ended: Ended) -> bool:
-        """Append, and tell what came of it; False where the long way has to say why not: nothing was written then."""
+    def begin(self, service: Service, address: str, body: bytes, ended: Ended) -> Principal | None:
+        """Append for a principal, and call back with the result; None where the parser has to say why not.
+
+        Nothing was written then.
+        """
         if not service.origins.allows_host(self.host):
-            return False
+            return None
         principal = service.access.known_principal(self.authorization)
         if principal is None or not principal.allows("append", self.log):
-            return False
+            return None
+        limits = service.limits
+        if limits is not None and not limits.allows(identity_of(principal, address)):
+            return None
         try:
             expected_heads = self._expected_heads
             prepared = service.log(self.log).prepare(body, self.format)
             if prepared is None or len(expected_heads) != 1:
-                return False
+                return None
         except Exception:  # noqa: BLE001  the long way meets it again, and has words for it
-            return False
+            return None
+        if limits is not None:
+            limits.begin(identity_of(principal, address), len(body))
         # Not within: what may have been handed to the writer is not sent the long way too.
         prepared.expected_head = expected_heads[0]
         service.rounds.submit(prepared, ended)
-        return True
+        return principal
 
     @property
     def _expected_heads(self) -> Sequence[ExpectedHead]:

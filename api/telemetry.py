@@ -21,7 +21,17 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from api.metrics import Metrics
 from patchlog.errors import PatchLogError
 
-__all__ = ["BEGUN", "QUIET", "Exchange", "JsonLines", "PlainLines", "Telemetry", "log_to_stderr", "tell_all"]
+__all__ = [
+    "BEGUN",
+    "EXCHANGE",
+    "QUIET",
+    "Exchange",
+    "JsonLines",
+    "PlainLines",
+    "Telemetry",
+    "log_to_stderr",
+    "tell_all",
+]
 
 _LOG: Final = logging.getLogger("patchlog.request")
 _GIVEN_ID: Final = re.compile(rb"[A-Za-z0-9._-]{1,64}")
@@ -30,6 +40,8 @@ QUIET: Final = frozenset({"/healthz", "/readyz", "/metrics"})
 _NO_ROUTE: Final = "none"
 BEGUN: Final = "patchlog.begun"
 """In the state of a scope: when the request came, where that was noticed before."""
+EXCHANGE: Final = "patchlog.exchange"
+"""In a scope: what is known of the request."""
 _to_json: Final = json.JSONEncoder(ensure_ascii=False).encode
 
 # To ask the system for random numbers at each request takes longer than all else here.
@@ -51,6 +63,7 @@ class Telemetry:
         given_ids = [value.strip() for name, value in scope["headers"] if name == b"x-request-id"]
         exchange = Exchange(scope["method"], scope["path"], scope.get("client"), given_ids)
         exchange.begun = scope.get("state", {}).get(BEGUN, exchange.begun)
+        scope[EXCHANGE] = exchange
 
         async def send_on(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -77,6 +90,8 @@ class Exchange:
         self.begun = time.perf_counter()
         self.sent_bytes = 0
         self.failure: str | None = None
+        self.principal: str | None = None
+        """The id of who makes it, where keys are asked for."""
         self._method = method
         self._path = path
         self._client = client
@@ -85,6 +100,11 @@ class Exchange:
         self._status = 0
         given = next(filter(_GIVEN_ID.fullmatch, given_ids), None) if given_ids else None
         self._id = given or b"%b%016x" % (_PROCESS, next(_NUMBERS))
+
+    @property
+    def id(self) -> str:
+        """By which the client and the logs speak of it."""
+        return self._id.decode()
 
     @property
     def id_header(self) -> tuple[bytes, bytes]:
@@ -107,6 +127,11 @@ class Exchange:
         tell_all([self], metrics, route)
 
     @property
+    def status(self) -> int:
+        """Of the answer; 0 before it begins."""
+        return self._status
+
+    @property
     def kind(self) -> tuple[str, int]:
         """Method and status."""
         return self._method, self._status
@@ -123,7 +148,7 @@ class Exchange:
     def fields(self, now: float) -> dict[str, Any]:
         """What is logged of it."""
         fields = {
-            "request": self._id.decode(),
+            "request": self.id,
             "client": self._client[0] if self._client else None,
             "method": self._method,
             "path": self._path,
@@ -131,6 +156,8 @@ class Exchange:
             "milliseconds": round(((self._ended or now) - self.begun) * 1000, 2),
             "bytes": self.sent_bytes,
         }
+        if self.principal is not None:
+            fields["principal"] = self.principal
         if self.failure is not None:
             fields["failure"] = self.failure
         return fields
@@ -206,6 +233,8 @@ class PlainLines(logging.Formatter):
 
 
 def _of_request(fields: dict[str, Any]) -> str:
+    if "action" in fields:
+        return f"{fields['principal']} {fields['action']} {fields.get('log', '')}: {fields['outcome']}"
     said = f"{fields['method']} {fields['path']} {fields['status']}, {fields['milliseconds']} ms"
     return f"{said}: {fields['failure']}" if "failure" in fields else said
 

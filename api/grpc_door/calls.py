@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from functools import partial
 from http import HTTPStatus
 from typing import Any, Final, NoReturn, TypeVar
+from urllib.parse import unquote
 
 import grpc
 
@@ -17,7 +18,9 @@ from patchlog import errors
 
 __all__ = [
     "Context",
+    "Refused",
     "accept",
+    "address_of",
     "answering",
     "check_complete",
     "feed",
@@ -53,6 +56,7 @@ _STATUSES: Final[Mapping[type[errors.PatchLogError], grpc.StatusCode]] = {
 _REFUSALS: Final = {
     HTTPStatus.UNAUTHORIZED: grpc.StatusCode.UNAUTHENTICATED,
     HTTPStatus.FORBIDDEN: grpc.StatusCode.PERMISSION_DENIED,
+    HTTPStatus.TOO_MANY_REQUESTS: grpc.StatusCode.RESOURCE_EXHAUSTED,
 }
 
 
@@ -98,6 +102,12 @@ def metadata_of(context: Context, name: str) -> str | None:
 def headers_of(context: Context) -> dict[str, str]:
     """All that a caller has sent beside the messages, as far as it is text."""
     return {key: value for key, value in context.invocation_metadata() or () if isinstance(value, str)}
+
+
+def address_of(context: Context) -> str:
+    """The address of the caller, which gRPC writes as `ipv4:127.0.0.1:1234` or `ipv6:%5B::1%5D:1234`."""
+    peer = unquote(context.peer())
+    return peer.partition(":")[2].rpartition(":")[0].strip("[]") if peer.startswith("ipv") else peer
 
 
 async def principal_of(service: Service, context: Context) -> Principal:

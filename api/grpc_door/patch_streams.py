@@ -9,6 +9,7 @@ import grpc
 from google.protobuf.message import DecodeError
 
 from api.access import require
+from api.audit import note
 from api.grpc_door.calls import (
     Context,
     accept,
@@ -71,6 +72,7 @@ async def publish_patches(
     name = metadata_of(context, "log")
     if name is None:
         refuse(grpc.StatusCode.INVALID_ARGUMENT, "which log? Name it by the metadata 'log'")
+    note(log=name)
     require(principal, "append", name)
     expected = _expected_head(metadata_of(context, "if-match"))
     upload = await service.run(service.log(name).stage)

@@ -16,6 +16,7 @@ import grpc
 from google.protobuf.message import DecodeError
 
 from api.access import require
+from api.audit import note
 from api.grpc_door.calls import Context, accept, metadata_of, read_ahead, refuse, refuse_to_go_on
 from api.grpc_door.growing import Deleted, GrowingStream, dataset_version
 from api.grpc_door.publishing import Publication, published
@@ -73,6 +74,7 @@ async def subscribe_rdf(
 async def publish_rdf(service: Service, principal: Principal, frames: AsyncIterator[bytes], context: Context) -> bytes:
     """Append the statements of a stream to a log, and answer when they are durable."""
     publication = await Publication.begun(frames, topic=metadata_of(context, "topic"))
+    note(log=publication.log)
     require(principal, "append", publication.log)
     appended = await published(service, publication, context)
     service.count_append(publication.log, appended)

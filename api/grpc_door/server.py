@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,14 +14,17 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 from opentelemetry.trace import Span, use_span
 
-from api.grpc_door.calls import Context, answering, headers_of, principal_of, streaming
+from api.audit import note, noted
+from api.errors import Refusal, problem_of
+from api.grpc_door.calls import Context, Refused, address_of, answering, headers_of, principal_of, streaming
 from api.grpc_door.patch_streams import publish_patches, subscribe_patches
 from api.grpc_door.rdf_streams import publish_rdf, subscribe_rdf
+from api.limits import identity_of
 from api.principal import Principal
 from api.service import Service
 from api.settings import Settings
 from api.tracing import serving
-from patchlog.errors import StorageError, UsageError
+from patchlog.errors import PatchLogError, StorageError, UsageError
 from patchlog.wire import POOL
 
 __all__ = ["GrpcDoor", "credentials_of"]
@@ -35,6 +39,13 @@ _MOST_MESSAGE_BYTES: Final = 16 << 20
 
 _Subscribe = Callable[[Service, Principal, bytes, Context], AsyncIterator[bytes]]
 _Publish = Callable[[Service, Principal, AsyncIterator[bytes], Context], Awaitable[bytes]]
+
+
+@dataclass(slots=True)
+class _Caller:
+    """Who makes a call, once that is known."""
+
+    principal: Principal | None = None
 
 
 class GrpcDoor:
@@ -117,13 +128,60 @@ class GrpcDoor:
         finally:
             self._service.metrics.count_call(name.rpartition("/")[2], status)
 
+    @contextmanager
+    def _audited(self, name: str, context: Context) -> Iterator[_Caller]:
+        """Write what becomes of a call to the audit log."""
+        audit, caller, status = self._service.audit, _Caller(), 0
+        audit.begin("grpc", address_of(context))
+        note(action=name.rpartition("/")[2])
+        try:
+            yield caller
+            status = 200
+        except Refusal as refusal:
+            status = refusal.problem.status
+            note(problem=refusal.problem.name)
+            raise
+        except PatchLogError as error:
+            problem = problem_of(error)
+            status = problem.status
+            note(problem=problem.name)
+            raise
+        except Refused:
+            status = 400
+            raise
+        finally:
+            audit.end(noted(), caller.principal, status)
+
+    @contextmanager
+    def _limited(self, principal: Principal, context: Context, *, is_stream: bool = False) -> Iterator[None]:
+        """Count a call, and a stream as long as it is open. Raises Refusal where that is too much."""
+        limits = self._service.limits
+        if limits is None:
+            yield
+            return
+        identity = identity_of(principal, address_of(context))
+        limits.begin(identity, 0 if is_stream else None)
+        with limits.stream(identity) if is_stream else nullcontext():
+            yield
+
+    async def _counted(
+        self, principal: Principal, context: Context, requests: AsyncIterator[bytes]
+    ) -> AsyncIterator[bytes]:
+        limits = self._service.limits
+        identity = identity_of(principal, address_of(context))
+        async for request in requests:
+            if limits is not None:
+                limits.received(identity, len(request))
+            yield request
+
     # The key of a caller is looked at before anything of the request is, as over HTTP.
 
     def _subscribe(self, name: str, call: _Subscribe) -> Any:
         async def messages(request: bytes, context: Context) -> AsyncIterator[bytes]:
             principal = await principal_of(self._service, context)
-            async for message in call(self._service, principal, request, context):
-                yield message
+            with self._limited(principal, context, is_stream=True):
+                async for message in call(self._service, principal, request, context):
+                    yield message
 
         async def handle(request: bytes, context: Context) -> AsyncIterator[bytes]:
             with self._told(name, context):
@@ -134,8 +192,10 @@ class GrpcDoor:
 
     def _publish(self, name: str, call: _Publish) -> Any:
         async def answer(requests: AsyncIterator[bytes], context: Context) -> bytes:
-            principal = await principal_of(self._service, context)
-            return await call(self._service, principal, requests, context)
+            with self._audited(name, context) as found:
+                found.principal = principal = await principal_of(self._service, context)
+                with self._limited(principal, context):
+                    return await call(self._service, principal, self._counted(principal, context, requests), context)
 
         async def handle(requests: AsyncIterator[bytes], context: Context) -> bytes:
             with self._told(name, context) as span, use_span(span, record_exception=False):

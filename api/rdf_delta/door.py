@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 from fastapi import FastAPI, Request
 
 from api.access import FORBIDDEN, check_right, principal_of
+from api.audit import note
 from api.errors import Problem, Refusal
 from api.keys import Right
 from api.principal import Principal
@@ -84,6 +85,7 @@ class Door:
 
         source = await self.run(lambda: find(is_for_it))
         if source is not None and is_for_it(source.log.name):
+            note(log=source.log.name)
             return source
         if is_for_it("*"):
             return None

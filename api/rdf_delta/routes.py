@@ -16,6 +16,7 @@ from starlette.routing import Route
 
 from api.access import check_right, principal_of
 from api.answers import Outgoing, answer_patches
+from api.audit import note, note_read
 from api.bodies import batches_of
 from api.conditions import tag
 from api.errors import NO_PATCH, PROBLEMS, Refusal
@@ -52,6 +53,7 @@ _UNCACHED: Final = {"Cache-Control": "no-cache"}
 
 
 async def _ping(request: Request) -> Response:
+    note_read()
     return _json(await ping(door_of(request), request, {}), headers=_UNCACHED)
 
 
@@ -73,8 +75,10 @@ async def _source(request: Request) -> Response:
     asked = (patch, request.query_params.get("patch", ""), request.query_params.get("version", ""))
     wanted = next((found for text in asked if (found := _patch_of(text.removeprefix(_VERSION))) is not None), None)
     if wanted is not None:
+        note_read()
         return await _fetch(door, request, principal, source, wanted)
     right: Right = "read" if request.method == "GET" else "append"
+    note(action="append_patches", log=source)
     log = await door.run(lambda: door.log(principal, right, source))
     if request.method == "GET":
         raise Refusal(BAD_REQUEST, f"{asked_path(request)} says neither which patch to fetch, nor to append one")
@@ -224,6 +228,7 @@ async def _taken_at_once(
 
 
 async def _initial_data(request: Request) -> Response:
+    note_read()
     door = door_of(request)
     wanted = request.query_params.get("datasource", "").removeprefix("id:")
     if not wanted:
@@ -246,6 +251,7 @@ def _json(document: dict[str, Any], status: int = 200, headers: dict[str, str] |
 
 
 async def _metrics(request: Request) -> Response:
+    note_read()
     await check_right(request, "read", "*")
     return await metrics(request)
 

@@ -11,6 +11,7 @@ from typing import Any, Final, TypeAlias
 from fastapi import Request
 
 from api.access import principal_of
+from api.audit import note, note_read
 from api.errors import Problem, Refusal
 from api.keys import Right
 from api.rdf_delta.clients import client_of
@@ -38,6 +39,9 @@ async def answer_call(door: Door, request: Request) -> dict[str, Any]:
     do = OPERATIONS.get(operation)
     if do is None:
         raise Refusal(BAD_REQUEST, f"there is no operation {operation!r}; there are {', '.join(OPERATIONS)}")
+    note(action=operation)
+    if operation not in _CHANGES:
+        note_read()
     return await do(door, request, arguments)
 
 
@@ -83,6 +87,7 @@ async def _describe_log(door: Door, request: Request, arguments: Arguments) -> d
 async def _create_datasource(door: Door, request: Request, arguments: Arguments) -> dict[str, Any]:
     name = _text(arguments, "name")
     uri = None if arguments.get("uri") is None else _text(arguments, "uri")
+    note(log=name)
     await door.check_all(request, "admin")
     return {"id": (await door.run(lambda: door.sources.create(name, uri))).log.id}
 
@@ -195,6 +200,9 @@ def _text(arguments: Arguments, name: str) -> str:
         raise Refusal(BAD_REQUEST, f"the argument {name!r} holds what is no character of a text: {value[:100]!r}")
     return value
 
+
+_CHANGES: Final = frozenset({"create_datasource", "copy_datasource", "rename_datasource", "remove_datasource"})
+"""Those that the audit log has: locks are advisory, and change nothing."""
 
 OPERATIONS: Final[Mapping[str, _Operation]] = {
     "ping": ping,

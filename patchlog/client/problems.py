@@ -88,7 +88,7 @@ def error_of(response: httpx.Response, asked: Mapping[str, Any]) -> errors.Patch
         return other(members, detail)
     if response.is_server_error or response.status_code in _LATER:
         return _failed(response, detail)
-    if response.status_code in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+    if name in ("unauthorized", "forbidden"):
         return errors.UsageError(f"{detail} (the key is taken from PATCHLOG_TOKEN, or the argument `token`)")
     if response.status_code == HTTPStatus.NOT_FOUND:
         return errors.UsageError(f"{response.request.url}: {detail}. Is this the URL of a patchlog service?")

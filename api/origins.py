@@ -4,7 +4,11 @@ A browser sends requests to any address for any page, with what it knows of that
 
     Host             the name in the URL. One that leads here by DNS rebinding is not one of ours.
     Sec-Fetch-Site   whether the page is of the same origin; only where the service is reached by TLS or on loopback
+    Sec-Fetch-Mode   whether the person goes to another page, or that page loads something; Sec-Fetch-Dest says as what
     Origin           the origin of the page, unless the request only reads from its own
+
+A page of another site may lead here by a link. It must not change anything, nor load anything: it cannot read the
+answer, but images and scripts would have the service work, say whether something is there, and be taken for clients.
 
 Programs that are no browsers send a Host of ours and neither of the others, and are not concerned.
 """
@@ -17,6 +21,7 @@ from functools import lru_cache
 from typing import Final
 
 from api.errors import Problem, Refusal
+from api.rdf_delta.port import PREFIX
 from api.settings import Settings
 
 __all__ = ["SAFE_METHODS", "Origins", "preflight_headers"]
@@ -29,7 +34,7 @@ _PROBES: Final = frozenset({"/healthz", "/readyz"})
 
 _MALFORMED: Final = Problem(400, "malformed-request", "The request is not HTTP/1.1 as it is read here")
 _FOREIGN_HOST: Final = Problem(403, "foreign-host", "The service is not called by that name")
-_FOREIGN_ORIGIN: Final = Problem(403, "foreign-origin", "A web page of another site must not change anything")
+_FOREIGN_ORIGIN: Final = Problem(403, "foreign-origin", "The request is of a web page of another site")
 _DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
 _SHOWN: Final = 100
 
@@ -56,7 +61,7 @@ class Origins:
 
     def check(self, method: str, path: str, headers: Iterable[tuple[bytes, bytes]]) -> str | None:
         """Return the origin of the page that makes a request, if it says so. Raises Refusal where it must not."""
-        host = origin = site = None
+        host = origin = site = mode = destination = None
         for name, value in headers:
             if name == b"host":
                 if host is not None:
@@ -66,16 +71,23 @@ class Origins:
                 origin = value.decode("latin-1") if origin is None else "null"
             elif name == b"sec-fetch-site":
                 site = value if site is None else b""
+            elif name == b"sec-fetch-mode":
+                mode = value
+            elif name == b"sec-fetch-dest":
+                destination = value
         if host is not None and not (self.allows_host(host) or (self._lets_probes_in and path in _PROBES)):
             raise Refusal(
                 _FOREIGN_HOST,
                 f"the service is not called {_shown(host)}: use a name that it knows, such as localhost on its own "
                 "machine, or add this one to the setting allowed_hosts (PATCHLOG_ALLOWED_HOSTS)",
             )
-        if method not in SAFE_METHODS and not self._is_own(host or b"", origin, site):
+        # Where a browser does not say what the answer is for, it may be a link.
+        is_link = mode is None or (mode, destination) == (b"navigate", b"document")
+        is_harmless = method in SAFE_METHODS and is_link and not _says_where_clients_are(path)
+        if not (method == "OPTIONS" or is_harmless or self._is_own(host or b"", origin, site)):
             raise Refusal(
                 _FOREIGN_ORIGIN,
-                "a browser sends this for a page that is not of this service: if that page may change what is here, "
+                "a browser sends this for a page that is not of this service: if that page may use what is here, "
                 "add its origin to the setting allowed_origins (PATCHLOG_ALLOWED_ORIGINS)",
             )
         return origin
@@ -86,7 +98,7 @@ class Origins:
             return True
         if origin is not None and self.allows_origin(origin):
             return True
-        return site is None and origin is not None and _host_of(origin) == host.decode("latin-1").lower()
+        return site is None and bool(host) and _host_of(origin or "") == host.decode("latin-1").lower()
 
     def _allows_host(self, host: bytes) -> bool:
         if self._hosts is None:
@@ -94,6 +106,11 @@ class Origins:
         whole = host.decode("latin-1").lower()
         name = _without_port(whole)
         return _is_loopback(name) or any(_fits(allowed, name, whole) for allowed in self._hosts)
+
+
+def _says_where_clients_are(path: str) -> bool:
+    """Whether a request changes something by any method: the clients of RDF Delta's API are where they fetch."""
+    return path == PREFIX or path.startswith(f"{PREFIX}/")
 
 
 def _host_of(origin: str) -> str:

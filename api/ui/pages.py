@@ -22,7 +22,7 @@ _HEADERS: Final = {
     "Content-Security-Policy": "default-src 'self'; style-src 'self'; img-src 'self' data:; base-uri 'none'; "
     "form-action 'self'; frame-ancestors 'none'; object-src 'none'",
     "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
+    "Referrer-Policy": "same-origin",  # with `no-referrer` browsers send the forms of these pages with Origin: null
     "Cache-Control": "no-store",
     "Vary": "Accept, HX-Request",
 }

@@ -8,6 +8,7 @@ import pytest
 
 from api.keys import create_key
 from patchlog.log.database import Database
+from tests.waiting import wait_until
 
 PATCH = b"TX .\nA <http://example.org/s> <http://example.org/p> <http://example.org/o> .\nTC .\n"
 TEXT = {"Content-Type": "application/rdf-patch"}
@@ -124,6 +125,7 @@ def append_of(host, *more):
         ("evil.example", ["Origin: http://evil.example", "Sec-Fetch-Site: same-origin"], 403),
         ("localhost:{port}", ["Origin: http://evil.example"], 403),
         ("localhost:{port}", ["Sec-Fetch-Site: cross-site"], 403),
+        ("localhost:{port}", ["Origin: null"], 403),
         ("localhost:{port}", ["Host: evil.example"], 400),
         ("", [], 403),
     ],
@@ -162,6 +164,65 @@ def test_dns_rebinding_reads_nothing(open_service, three, path):
 
     assert (refused.status_code, refused.json()["type"]) == (403, "urn:patchlog:problem:foreign-host")
     assert mine.status_code in (200, 404)
+
+
+def of_page(mode, destination, site="cross-site"):
+    return {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": mode, "Sec-Fetch-Dest": destination}
+
+
+@pytest.mark.parametrize("place", ["{main}/rdf-delta/people/{version}", "{rdf_delta}/people/{version}"])
+@pytest.mark.parametrize(
+    "headers",
+    [of_page("no-cors", "image"), of_page("navigate", "document", "same-site"), {"Origin": "http://evil.example"}],
+    ids=["image", "link", "old browser"],
+)
+def test_page_of_another_site_is_no_client_of_rdf_delta(start, headers, place):
+    """An image was: its consumer held truncation up for two weeks, and nobody knew whose it was."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    service = start(rdf_delta_port=port)
+    client = service.client
+    client.put("/logs/people").raise_for_status()
+    for _ in range(3):
+        client.post("/logs/people/patches", content=PATCH, headers=TEXT).raise_for_status()
+    place = place.replace("{main}", service.url).replace("{rdf_delta}", f"http://127.0.0.1:{port}")
+
+    refused = [client.get(place.format(version=version), headers=headers) for version in (1, 2)]
+    mine = client.get(place.format(version=3))
+
+    assert [(one.status_code, one.json()["type"]) for one in refused] == [
+        (403, "urn:patchlog:problem:foreign-origin")
+    ] * 2
+    assert mine.status_code == 200
+
+    def consumers():
+        return client.get("/logs/people/consumers").json()["consumers"]
+
+    assert [one["version"] for one in wait_until(consumers)] == [2]
+
+
+@pytest.mark.parametrize("path", ["/logs/people", "/logs/people/verify", "/logs/people/stream", "/ui", "/nothing"])
+@pytest.mark.parametrize(
+    "headers",
+    [
+        of_page("no-cors", "image"),
+        of_page("no-cors", "script"),
+        of_page("navigate", "iframe"),
+        of_page("cors", "empty"),
+        of_page("cors", "empty", "same-site"),
+    ],
+    ids=["image", "script", "frame", "fetch", "other port"],
+)
+def test_page_of_another_site_loads_nothing_and_learns_nothing(three, path, headers):
+    """A script's `onload` and `onerror` said whether there is such a log; a frame made the service verify one."""
+    refused = three.get(path, headers=headers)
+
+    assert (refused.status_code, refused.json()["type"]) == (403, "urn:patchlog:problem:foreign-origin")
+
+
+def test_link_on_a_page_of_another_site_leads_here(three):
+    for path in ("/ui/logs/people", "/logs/people"):
+        assert three.get(path, headers=of_page("navigate", "document")).status_code == 200
 
 
 def test_own_pages_and_programs_work_as_before(open_service, three):
@@ -232,7 +293,8 @@ def test_allowed_hosts_and_origins_are_settings(start):
     assert client.get("/readyz", headers={"Host": "10.0.0.7:8080"}).status_code == 200
     assert client.get("/logs", headers={"Host": "10.0.0.7:8080"}).status_code == 403
 
-    app = {"Origin": "https://app.example.org", "Sec-Fetch-Site": "cross-site"}
+    app = {"Origin": "https://app.example.org"} | of_page("cors", "empty")
+    assert client.get("/logs/people", headers={"Host": "localhost"} | app).status_code == 200
     allowed = client.put("/logs/people", headers=app)
     preflight = client.options(
         "/logs/people",

@@ -9,6 +9,10 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect, sync_playwright
 
+from api.keys import create_key
+from patchlog.log.database import Database
+from patchlog.log.migration import migrate
+
 TEXT = {"Content-Type": "application/rdf-patch"}
 HOSTILE = "<img src=x onerror=\"document.title='owned'\">"
 
@@ -22,7 +26,13 @@ def browser():
     expect.set_options(timeout=60_000)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
-            executable_path=path, args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+            executable_path=path,
+            args=[
+                "--no-sandbox",
+                "--disable-gpu",
+                "--disable-background-networking",
+                "--host-resolver-rules=MAP patchlog.lan 127.0.0.1",
+            ],
         )
         yield browser
         browser.close()
@@ -304,17 +314,38 @@ def test_nothing_but_assets_is_served_as_one(sqlite_service):
     assert sqlite_service.client.get("/ui/static/..%2froutes.py").status_code == 404
 
 
-def test_key_is_kept_by_the_browser(browser, start, tmp_path):
-    from api.keys import create_key
-    from patchlog.log.database import Database
-    from patchlog.log.migration import migrate
-
+@pytest.fixture
+def guarded(start, tmp_path):
+    """A service that asks for keys, and one."""
     url = f"sqlite:///{tmp_path}/keys.db"
     database = Database(url)
     migrate(database)
     _, key = create_key(database, ["log:*:admin"], name="mine")
     database.close()
-    service = start(url, keys="required")
+    return start(url, keys="required"), key
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "patchlog.lan"])
+def test_key_is_taken_by_plain_http_from_another_machine(browser, guarded, host):
+    """Browsers say less there: of a page that wants no referrer they sent `Origin: null`, which was refused."""
+    service, key = guarded
+    context = browser.new_context()
+    page = context.new_page()
+
+    page.goto(f"http://{host}:{service.port}/ui/keys")
+    page.get_by_label("API key").fill(key)
+    page.get_by_role("button", name="Look at the logs").click()
+    page.wait_for_url("**/ui")
+    page.goto(f"http://{host}:{service.port}/ui/keys")
+
+    expect(page.get_by_role("cell", name="mine")).to_be_visible()
+    page.get_by_role("button", name="Forget the key").click()
+    expect(page.get_by_label("API key")).to_be_visible()
+    context.close()
+
+
+def test_key_is_kept_by_the_browser(browser, guarded):
+    service, key = guarded
     service.client.put("/logs/people", headers={"Authorization": f"Bearer {key}"}).raise_for_status()
     context = browser.new_context()
     page = context.new_page()

@@ -26,7 +26,7 @@ def measure(server: Server, tails: int, patches: int, seconds: float) -> None:
     connections = []
     for _ in range(tails):
         connection = socket.create_connection(("127.0.0.1", server.port))
-        connection.sendall(f"GET {path}/stream HTTP/1.1\r\nHost: here\r\n\r\n".encode())
+        connection.sendall(f"GET {path}/stream HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         selector.register(connection, selectors.EVENT_READ)
         connections.append(connection)
     for connection in connections:

@@ -125,7 +125,7 @@ def test_clients_that_do_not_read_hold_nobody_up(start, new_log, patches, record
     values = [f'"{zlib.crc32(b"%d" % i):08x}{"x" * 1000}"' for i in range(100)]
     idle = [service.connect() for _ in range(200)]
     for connection in idle:
-        connection.sendall(f"GET {log.path}/stream HTTP/1.1\r\nHost: here\r\n\r\n".encode())
+        connection.sendall(f"GET {log.path}/stream HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         assert connection.recv(20)
     before = service.resident_bytes
     delays = []

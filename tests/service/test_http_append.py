@@ -171,7 +171,7 @@ def test_giant_frame_is_refused_at_once(log, declared):
         length.append(declared & 127 | 128)
         declared >>= 7
     length.append(declared)
-    head = f"POST {log.path}/patches HTTP/1.1\r\nHost: here\r\nContent-Type: application/x-jelly-rdf-patch\r\n"
+    head = f"POST {log.path}/patches HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-jelly-rdf-patch\r\n"
 
     with log.service.connect() as connection:
         connection.sendall(f"{head}Content-Length: {1 << 30}\r\n\r\n".encode() + length + bytes(1 << 20))
@@ -183,7 +183,7 @@ def test_giant_frame_is_refused_at_once(log, declared):
 @pytest.mark.parametrize("framing", ["length", "chunked"])
 def test_body_that_ends_early_leaves_nothing(log, patches, framing):
     body = b"".join(patches.one())
-    request = f"POST {log.path}/patches HTTP/1.1\r\nHost: here\r\nContent-Type: application/x-jelly-rdf-patch\r\n"
+    request = f"POST {log.path}/patches HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-jelly-rdf-patch\r\n"
     if framing == "length":
         request += f"Content-Length: {len(body) + 10}\r\n\r\n"
         sent = request.encode() + body
@@ -252,7 +252,7 @@ def test_slow_body_is_given_up(start, new_log, patches):
 
     with log.service.connect() as connection:
         connection.sendall(
-            f"POST {log.path}/patches HTTP/1.1\r\nHost: here\r\nContent-Type: application/rdf-patch\r\n"
+            f"POST {log.path}/patches HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/rdf-patch\r\n"
             "Content-Length: 100\r\n\r\nTX .\n".encode()
         )
         answer = connection.recv(1000)

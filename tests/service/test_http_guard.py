@@ -38,15 +38,15 @@ LENGTH = len(BODY)
 def post(log, *headers, length=LENGTH):
     return head(
         f"POST {log.path}/patches HTTP/1.1",
-        "Host: here",
+        "Host: localhost",
         "Content-Type: application/rdf-patch",
         *([f"Content-Length: {length}"] if length is not None else []),
         *headers,
     )
 
 
-GET = head("GET /healthz HTTP/1.1", "Host: here")
-LAST = head("GET /healthz HTTP/1.1", "Host: here", "Connection: close")
+GET = head("GET /healthz HTTP/1.1", "Host: localhost")
+LAST = head("GET /healthz HTTP/1.1", "Host: localhost", "Connection: close")
 
 
 def statuses(received):
@@ -68,7 +68,7 @@ def test_wish_for_another_protocol_is_passed_over(sqlite_log, is_split):
 
 
 def test_both_framing_headers_are_refused(sqlite_log):
-    smuggled = head(f"DELETE {sqlite_log.path} HTTP/1.1", "Host: here")
+    smuggled = head(f"DELETE {sqlite_log.path} HTTP/1.1", "Host: localhost")
 
     received = talk(
         sqlite_log.service,
@@ -83,16 +83,16 @@ def test_both_framing_headers_are_refused(sqlite_log):
 @pytest.mark.parametrize(
     "request_bytes",
     [
-        head("GET /healthz HTTP/1.1", "Host: here", "Content-Length: 1", "Content-Length: 2"),
-        b"GET /healthz HTTP/1.1\nHost: here\n\n",
-        b"GET /healthz HTTP/1.1\r\nHost: here\n\n",
+        head("GET /healthz HTTP/1.1", "Host: localhost", "Content-Length: 1", "Content-Length: 2"),
+        b"GET /healthz HTTP/1.1\nHost: localhost\n\n",
+        b"GET /healthz HTTP/1.1\r\nHost: localhost\n\n",
         b"GET /healthz HTTP/1.1\r\nHost : here\r\n\r\n",
-        b"GET /healthz HTTP/1.1\r\nHost: here\r\n folded\r\n\r\n",
-        b"GET /healthz HTTP/9.9\r\nHost: here\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n folded\r\n\r\n",
+        b"GET /healthz HTTP/9.9\r\nHost: localhost\r\n\r\n",
         b"\x16\x03\x01\x00\xa5\x01\x00\x00\xa1\x03\x03\r\n\r\n",
         b"nonsense\r\n\r\n",
-        head("GET /healthz HTTP/1.1", "Host: here", "Content-Length: -1"),
-        head("GET /healthz HTTP/1.1", "Host: here", "Transfer-Encoding: chunked, identity"),
+        head("GET /healthz HTTP/1.1", "Host: localhost", "Content-Length: -1"),
+        head("GET /healthz HTTP/1.1", "Host: localhost", "Transfer-Encoding: chunked, identity"),
     ],
     ids=["two lengths", "bare LF", "a bare LF", "space", "folded", "version", "TLS", "nonsense", "negative", "coding"],
 )
@@ -127,7 +127,7 @@ def test_lengths_of_many_digits_are_read_as_the_parser_reads_them(sqlite_log, le
 
 def test_what_is_refused_before_the_app_is_a_problem_too(sqlite_service):
     malformed = talk(sqlite_service, b"nonsense\r\n\r\n")
-    large = talk(sqlite_service, head("GET /healthz HTTP/1.1", "Host: here", f"X-Long: {'x' * 70_000}"))
+    large = talk(sqlite_service, head("GET /healthz HTTP/1.1", "Host: localhost", f"X-Long: {'x' * 70_000}"))
 
     for answer, status in ((malformed, 400), (large, 431)):
         answered, _, body = answer.removesuffix(b"<closed>").partition(b"\r\n\r\n")
@@ -138,7 +138,7 @@ def test_what_is_refused_before_the_app_is_a_problem_too(sqlite_service):
 @pytest.mark.parametrize("length", ["\r\n 5", "5\r\nContent-Length: 5", "5\x0b"])
 def test_body_whose_length_is_written_in_another_way_does_not_hold_up_the_service(sqlite_service, length):
     received = talk(
-        sqlite_service, head("POST /healthz HTTP/1.1", "Host: here", f"Content-Length: {length}") + b"body." + GET
+        sqlite_service, head("POST /healthz HTTP/1.1", "Host: localhost", f"Content-Length: {length}") + b"body." + GET
     )
 
     assert statuses(received)[0] in (400, 405)
@@ -174,7 +174,7 @@ def test_body_that_is_cut_off_leaves_nothing_and_is_no_failure_of_the_service(st
 
     for route, (kind, body) in bodies.items():
         method, _, path = route.partition(" ")
-        cut_off = head(f"{method} {log.path}{path} HTTP/1.1", "Host: here", f"Content-Type: {kind}", framing)
+        cut_off = head(f"{method} {log.path}{path} HTTP/1.1", "Host: localhost", f"Content-Type: {kind}", framing)
         with log.service.connect() as connection:
             connection.sendall(cut_off + (b"%x\r\n%b\r\n" % (len(body), body) if "chunked" in framing else body))
         wait_until(lambda path=log.path + path: path in log.service.log_text)
@@ -186,10 +186,10 @@ def test_body_that_is_cut_off_leaves_nothing_and_is_no_failure_of_the_service(st
 
 
 def test_large_heads_are_refused(sqlite_service):
-    long_header = head("GET /healthz HTTP/1.1", "Host: here", f"X-Long: {'x' * 70_000}")
+    long_header = head("GET /healthz HTTP/1.1", "Host: localhost", f"X-Long: {'x' * 70_000}")
     many_headers = head("GET /healthz HTTP/1.1", *[f"X-{i}: {'y' * 100}" for i in range(1000)])
-    long_url = head(f"GET /{'a' * 1_000_000} HTTP/1.1", "Host: here")
-    large_but_fine = head("GET /healthz HTTP/1.1", "Host: here", f"X-Long: {'x' * 60_000}", "Connection: close")
+    long_url = head(f"GET /{'a' * 1_000_000} HTTP/1.1", "Host: localhost")
+    large_but_fine = head("GET /healthz HTTP/1.1", "Host: localhost", f"X-Long: {'x' * 60_000}", "Connection: close")
 
     answers = [statuses(talk(sqlite_service, request)) for request in (long_header, many_headers, large_but_fine)]
 
@@ -253,7 +253,7 @@ def test_requests_may_be_pipelined(sqlite_log):
 def test_connection_goes_on_after_a_refused_body(sqlite_log, framing):
     refused = head(
         f"POST {sqlite_log.path}/patches HTTP/1.1",
-        "Host: here",
+        "Host: localhost",
         "Content-Type: text/plain",
         "Content-Length: 5" if framing == "length" else "Transfer-Encoding: chunked",
     )
@@ -269,7 +269,7 @@ def test_connection_goes_on_after_a_refused_body(sqlite_log, framing):
 def test_refused_upload_is_not_read_to_its_end(sqlite_log):
     refused = head(
         f"POST {sqlite_log.path}/patches HTTP/1.1",
-        "Host: here",
+        "Host: localhost",
         "Content-Type: text/plain",
         f"Content-Length: {1 << 30}",
     )
@@ -304,9 +304,9 @@ def test_service_that_stops_ends_open_tails(start, new_log, patches):
     tails = [service.connect() for _ in range(50)]
     for i, tail in enumerate(tails):
         accept = ["*/*", "text/event-stream", "application/rdf-patch"][i % 3]
-        tail.sendall(head(f"GET {log.path}/stream?after=1 HTTP/1.1", "Host: here", f"Accept: {accept}"))
+        tail.sendall(head(f"GET {log.path}/stream?after=1 HTTP/1.1", "Host: localhost", f"Accept: {accept}"))
     waiting = service.connect()
-    waiting.sendall(head(f"GET {log.path}/stream?after=1&wait=50 HTTP/1.1", "Host: here"))
+    waiting.sendall(head(f"GET {log.path}/stream?after=1&wait=50 HTTP/1.1", "Host: localhost"))
     for tail in tails:
         assert tail.recv(1000).startswith(b"HTTP/1.1 200 ")
     wait_until(lambda: service.open_tails == len(tails) + 1)
@@ -329,7 +329,7 @@ def test_slow_reader_is_dropped_and_costs_little(start, new_log, patches):
     before = service.resident_bytes
 
     with service.connect() as slow:
-        slow.sendall(head(f"GET {log.path}/stream?after=0 HTTP/1.1", "Host: here"))
+        slow.sendall(head(f"GET {log.path}/stream?after=0 HTTP/1.1", "Host: localhost"))
         wait_until(lambda: f"{log.path}/stream" in service.log_text)  # which has requests that are over
         grown = service.resident_bytes - before
         size = 0
@@ -367,7 +367,7 @@ def test_head_that_comes_in_pieces_is_searched_once(monkeypatch, end, piece):
     connection._searched = 0
     connection._head_timer = 1
     connection.stop_timers = lambda: None
-    whole = b"GET /healthz HTTP/1.1\r\nHost: here\r\nX-Long: " + b"x" * 60_000 + end
+    whole = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Long: " + b"x" * 60_000 + end
     taken = []
 
     for start in range(0, len(whole), piece):

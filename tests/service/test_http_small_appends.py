@@ -131,7 +131,7 @@ def request_of(log, patches):
     def request(*headers, body=ordinary):
         lines = [
             f"POST {log.path}/patches HTTP/1.1",
-            "Host: here",
+            "Host: localhost",
             f"Content-Length: {len(body)}",
             "Content-Type: application/x-jelly-rdf-patch",
             *headers,
@@ -180,7 +180,7 @@ def test_requests_that_do_not_wait_are_answered_in_their_order(connection, reque
 
 def test_another_request_behind_an_append_is_answered(connection, request_of, log):
     connection.sendall(request_of())
-    connection.sendall(f"GET {log.path} HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n".encode())
+    connection.sendall(f"GET {log.path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
 
     received = b""
     while data := connection.recv(1 << 16):
@@ -312,7 +312,7 @@ def test_appends_are_counted_and_logged_as_all_requests(connection, request_of, 
 
 
 ORDINARY = [
-    "Host: here",
+    "Host: localhost",
     "Accept:*/*",
     'If-Match: "x"',
     "Authorization: \t Bearer a ",

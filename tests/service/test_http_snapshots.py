@@ -345,7 +345,7 @@ def test_dataset_that_cannot_be_read_leaves_nothing(log, data, headers, status, 
 
 def test_upload_that_is_cut_off_leaves_nothing(service, log):
     with service.connect() as connection:
-        head = f"PUT {log.path}/snapshots/0 HTTP/1.1\r\nHost: x\r\nContent-Type: application/n-quads\r\n"
+        head = f"PUT {log.path}/snapshots/0 HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/n-quads\r\n"
         connection.sendall(f"{head}Content-Length: 1000000\r\n\r\n".encode() + QUADS)
         wait_until(lambda: log.get("/snapshots").json()["snapshots"] == [{"version": 0, "state": "building"}])
 

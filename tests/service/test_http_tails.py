@@ -258,7 +258,7 @@ def test_idle_tails_are_cheap(sqlite_service, new_log, patches):
     before = sqlite_service.resident_bytes
     connections = [sqlite_service.connect() for _ in range(300)]
     for connection in connections:
-        connection.sendall(f"GET {log.path}/stream HTTP/1.1\r\nHost: here\r\n\r\n".encode())
+        connection.sendall(f"GET {log.path}/stream HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
     for connection in connections:
         assert connection.recv(1000)
     threads = len(list(Path(f"/proc/{sqlite_service.process.pid}/task").iterdir()))

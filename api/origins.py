@@ -43,11 +43,11 @@ class Origins:
     """The hosts and origins that a service lets in."""
 
     def __init__(self, settings: Settings) -> None:
-        hosts = settings.allowed_hosts
+        hosts = settings.allowed_hosts or ()
         is_private = settings.is_loopback and not settings.needs_keys
         self._hosts: Final = None if "*" in hosts or not (hosts or is_private) else hosts
         self._lets_probes_in: Final = not settings.is_loopback
-        self._origins: Final = frozenset(settings.allowed_origins)
+        self._origins: Final = frozenset(settings.allowed_origins or ())
         self.allows_host = lru_cache(maxsize=256)(self._allows_host)
 
     @property

@@ -34,7 +34,7 @@ def _divided(value: Any) -> Any:
     return tuple(word for part in value.split(",") if (word := part.strip())) if isinstance(value, str) else value
 
 
-_Words = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_divided)]
+_Words = Annotated[tuple[str, ...] | None, NoDecode, BeforeValidator(_divided)]
 
 
 class Settings(BaseSettings):
@@ -74,13 +74,13 @@ class Settings(BaseSettings):
     )
 
     allowed_hosts: _Words = Field(
-        default=(),
+        default=None,
         description="Names that requests may call the service by (the header Host), with commas between: NAME, "
         "NAME:PORT, *.SUFFIX, or * for all; localhost and loopback addresses always. Unset: those alone on loopback "
         "without keys, else all.",
     )
     allowed_origins: _Words = Field(
-        default=(),
+        default=None,
         description="Other origins whose web pages may use the service from a browser, with commas between: "
         "https://HOST or https://HOST:PORT, or * for all.",
     )
@@ -136,14 +136,14 @@ class Settings(BaseSettings):
 
     @field_validator("allowed_hosts", "allowed_origins")
     @classmethod
-    def _may_match(cls, words: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+    def _may_match(cls, given: tuple[str, ...] | None, info: ValidationInfo) -> tuple[str, ...] | None:
         is_of_hosts = info.field_name == "allowed_hosts"
-        words = tuple(word.lower() for word in words)
+        words = tuple(word.lower() for word in given or ())
         for word in words:
             if not (_HOST if is_of_hosts else _ORIGIN).fullmatch(word):
                 form = "NAME, NAME:PORT or *.SUFFIX" if is_of_hosts else "https://HOST or https://HOST:PORT"
                 raise ValueError(f"{word!r} would never match: write {form}")
-        return words
+        return words or None
 
     @property
     def is_loopback(self) -> bool:

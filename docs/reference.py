@@ -59,7 +59,7 @@ def _settings() -> Iterator[str]:
     yield _head("Settings", "Of the service. [Running the service](../operations.md) says how they are given.")
     rows = []
     for name, field in Settings.model_fields.items():
-        default = "" if field.default in (None, (), PydanticUndefined) else f"`{field.default}`"
+        default = "" if field.default in (None, PydanticUndefined) else f"`{field.default}`"
         option = f"--{name.replace('_', '-')}"
         rows.append([f"`{name}`", f"`{option}`", f"`PATCHLOG_{name.upper()}`", default, field.description or ""])
     yield _table(["setting", "option", "environment", "default", "what"], rows)

@@ -55,7 +55,7 @@ fuzz: setup ## Change streams at random for about an hour, in search of what the
 soak: setup ## Kill, fill up and overload running services for about half an hour (SOAK=300 seconds a test); figures in build/soak.xml
 	PATCHLOG_SOAK_SECONDS=$(SOAK) PATCHLOG_SOAK_MEGABYTES=1024 PATCHLOG_KILLS=$$(($(SOAK) * 40)) $(PYTHON) -m pytest -o junit_family=xunit1 --junit-xml build/soak.xml \
 	    tests/service/test_faults_kill.py tests/service/test_faults_load.py tests/service/test_faults_replies.py \
-	    tests/service/test_faults_storage.py tests/contract/test_sql_log.py
+	    tests/service/test_faults_storage.py tests/service/test_model.py tests/contract/test_sql_log.py
 
 proto: setup ## Compile proto/*.proto into patchlog/wire/descriptors.binpb
 	$(PYTHON) -m grpc_tools.protoc --proto_path=proto --descriptor_set_out=patchlog/wire/descriptors.binpb \

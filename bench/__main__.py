@@ -1,4 +1,4 @@
-"""Asks all questions, one after the other: `python -m bench [--quick]`."""
+"""Asks all questions but those about Spark, one after the other: `python -m bench [--quick]`."""
 
 from __future__ import annotations
 

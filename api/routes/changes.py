@@ -36,7 +36,7 @@ _BODIES: Final[dict[int | str, dict[str, Any]]] = {
 
 @router.get(
     "/logs/{log}/diff",
-    summary="Get the net change between two versions",
+    summary="Get a patch between two versions",
     response_class=Response,
     responses=_BODIES,
     dependencies=[may("read")],

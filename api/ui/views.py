@@ -141,7 +141,7 @@ def patch_view(log: PatchLog, version_or_id: int | str) -> dict[str, Any]:
 
 
 def comparison_of(log: PatchLog, from_version: int | None, to_version: int | None) -> dict[str, Any]:
-    """The net change between two versions."""
+    """What changed between two versions."""
     head = log.head().version
     to = head if to_version is None else to_version
     start = max(0, to - 1) if from_version is None else from_version

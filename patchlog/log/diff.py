@@ -1,4 +1,4 @@
-"""The net change between two versions of a log, as one patch."""
+"""What changed between two versions of a log, as one patch: the last word on each quad."""
 
 from __future__ import annotations
 

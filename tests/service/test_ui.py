@@ -109,7 +109,7 @@ def test_requests_are_described_and_nothing_comes_from_elsewhere(page, sqlite_se
     schema = sqlite_service.client.get("/openapi.json").json()
     assert requests.count() == sum(map(len, schema["paths"].values()))
     page.get_by_role("link", name="GET /logs/{log}/diff").click()
-    expect(page.get_by_role("region", name="Parameters of Get the net change")).to_contain_text(
+    expect(page.get_by_role("region", name="Parameters of Get a patch between two versions")).to_contain_text(
         "frame, flat, punctuated"
     )
     assert all(url.startswith(sqlite_service.url) for url in asked if not url.startswith("data:"))

@@ -157,7 +157,10 @@ class HeadMismatch(LogError):
 
 
 class ConflictError(HeadMismatch):
-    """Another writer has changed the same quads or namespaces: roll back, look at what is there, and change it anew."""
+    """Another writer has changed the same quads or namespaces: take the change back, look at what is there, redo it.
+
+    `patch` is the id of the patch that waits in the outbox; None where the change is not committed yet.
+    """
 
     def __init__(
         self,
@@ -165,20 +168,31 @@ class ConflictError(HeadMismatch):
         actual_head: str | None,
         quads: list[tuple[str, str, str, str]],
         namespaces: list[str],
+        patch: str | None = None,
     ) -> None:
         super().__init__(expected_head, actual_head)
         self.quads = quads
         self.namespaces = namespaces
+        self.patch = patch
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.expected_head, self.actual_head, self.quads, self.namespaces, self.patch)
 
     def __str__(self) -> str:
         touched = [f"({' '.join(filter(None, quad))})" for quad in self.quads] + [
             f"the prefix {name!r}" for name in self.namespaces
         ]
-        if not touched:
-            return super().__str__()
         more = len(touched) - _SHOWN_IN_CONFLICT
         shown = ", ".join(touched[:_SHOWN_IN_CONFLICT]) + (f" and {more} more" if more > 0 else "")
-        return f"another writer has changed the same: {shown}; roll back, look at what is there, and change it anew"
+        if self.patch is not None:
+            what = f"another writer has changed the same: {shown}" if touched else "another writer was first"
+            return (
+                f"{what}; the patch {self.patch} waits in the outbox: take it back (`discard`, `patchlog outbox drop`) "
+                "or send it on top (`deliver(on_top=True)`, `patchlog outbox deliver --on-top`)"
+            )
+        if not touched:
+            return super().__str__()
+        return f"another writer has changed the same: {shown}; roll back, look at what is there, and change it again"
 
 
 class PatchAlreadyExists(LogError):

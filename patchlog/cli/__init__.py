@@ -74,6 +74,11 @@ def key() -> None:
     """Create, list and revoke the API keys of the service."""
 
 
+@root.group("outbox", short_help="The patches that wait for a service: list, show, deliver, drop.")
+def waiting() -> None:
+    """List, show, deliver and drop the patches of captured datasets that wait for a service."""
+
+
 for command in (
     rdf_convert.to_jelly,
     rdf_convert.from_jelly,
@@ -113,6 +118,9 @@ for command in (log_snapshots.build, log_snapshots.list_snapshots, log_snapshots
 for command in service.KEY_COMMANDS:
     key.add_command(command)
 
+for command in outbox.OUTBOX_COMMANDS:
+    waiting.add_command(command)
+
 for command in (
     log_transfer.push,
     log_transfer.pull,
@@ -126,7 +134,6 @@ for command in (
     root.add_command(command)
 
 root.add_command(follow.follow)
-root.add_command(outbox.outbox)
 root.add_command(import_rdf_delta.import_rdf_delta)
 
 for command in (about.version, about.completions, demo):

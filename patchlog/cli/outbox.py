@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 
@@ -16,63 +16,144 @@ from patchlog.cli.outcome import CheckFailed, Session
 from patchlog.cli.tellings import as_json, json_line
 from patchlog.codec.patch_ids import parse_patch_id
 from patchlog.errors import PatchLogError, UsageError
+from patchlog.log.documents import Document, position_document
 from patchlog.outbox import Outbox, QueuedPatch, default_path, deliver
 from patchlog.places import open_log
 
-__all__ = ["outbox"]
+__all__ = ["OUTBOX_COMMANDS"]
+
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-@click.command("outbox", short_help="List, deliver or drop the patches that wait for a service.")
-@click.option(
-    "--outbox",
-    "file",
-    metavar="FILE",
-    type=click.Path(dir_okay=False),
-    help="The outbox.  [default: PATCHLOG_OUTBOX, else that of the user]",
-)
-@click.option("--deliver", "is_delivery", is_flag=True, help="Send what waits, each log's patches in their order.")
+def _outbox_option(command: Command) -> Any:
+    return click.option(
+        "--outbox",
+        "file",
+        metavar="FILE",
+        type=click.Path(dir_okay=False),
+        help="The outbox.  [default: PATCHLOG_OUTBOX, else that of the user]",
+    )(command)
+
+
+def _log_option(command: Command) -> Any:
+    return click.option("--log", metavar="URL", help="Only what waits for this log.")(command)
+
+
+@click.command("list", short_help="List the patches that wait.")
+@_outbox_option
+@_log_option
+@as_json
+@common
+def list_waiting(session: Session, *, file: str | None, log: str | None, as_json: bool) -> None:
+    """List the patches that captured datasets could not deliver yet, in the order in which they go.
+
+    The program that made them delivers those that are `waiting`, as soon as the service can be reached. A `conflict` or
+    what the service has `refused` needs a decision: `patchlog outbox deliver` tries again, `drop` takes a patch out.
+    """
+    with _opened(file) as outbox:
+        waiting = outbox.waiting(_key(log))
+        if as_json:
+            click.echo(json_line([_document(patch) for patch in waiting]))
+            return
+        for patch in waiting:
+            click.echo(_line(patch))
+        if not waiting and not session.is_quiet:
+            click.echo(f"nothing waits in {outbox.path}")
+
+
+@click.command("show", short_help="Print a patch that waits.")
+@click.argument("patch_id", metavar="ID")
+@_outbox_option
+@common
+def show(session: Session, *, patch_id: str, file: str | None) -> None:
+    """Print a patch that waits, as RDF Patch."""
+    del session
+    with _opened(file) as outbox:
+        content = outbox.content(parse_patch_id(patch_id))
+        if content is None:
+            raise UsageError(f"no patch {patch_id} waits in {outbox.path}")
+        click.echo(content, nl=False)
+
+
+@click.command("deliver", short_help="Send what waits.")
+@_outbox_option
+@_log_option
 @click.option(
     "--on-top",
     is_flag=True,
-    help="With --deliver: send the patches although other writers came first. Where both change the same, these win.",
+    help="Send the patches although others have changed the same, or the log has another history: these win.",
 )
-@click.option("--show", metavar="ID", help="Print the patch with this id, as RDF Patch.")
-@click.option("--drop", metavar="ID", help="Print it too, and take it out for good.")
+@as_json
+@common
+def deliver_waiting(session: Session, *, file: str | None, log: str | None, on_top: bool, as_json: bool) -> None:
+    """Send what waits, without the program that made it: each log's patches in their order.
+
+    Where others have written to the log meanwhile, what the program said of conflicts holds for its patches.
+    """
+    failures: list[str] = []
+    documents: list[Document] = []
+    with _opened(file) as outbox:
+        for place in dict.fromkeys(patch.log for patch in outbox.waiting(_key(log))):
+            before, failure = len(outbox.ids(place)), None
+            try:
+                with open_log(place) as opened:
+                    deliver(outbox, place, opened, on_top=on_top)
+            except PatchLogError as error:
+                failure = str(error)
+                failures.append(f"{place}: {error}")
+            left = len(outbox.ids(place))
+            documents.append({"log": place, "delivered": before - left, "waiting": left, "error": failure})
+            if not as_json and not session.is_quiet and (before > left or failure is None):
+                click.echo(f"{place}: {counted(before - left, 'patch')} delivered")
+    if as_json:
+        click.echo(json_line(documents))
+    if failures:
+        raise CheckFailed("; ".join(failures))
+
+
+@click.command("drop", short_help="Take patches out for good.")
+@click.argument("patch_ids", metavar="[ID]...", nargs=-1)
+@_outbox_option
+@click.option("--all", "is_all", is_flag=True, help="All patches that wait, or with --log all for that log.")
+@_log_option
 @yes_option
 @as_json
 @common
-def outbox(
+def drop(
     session: Session,
     *,
+    patch_ids: tuple[str, ...],
     file: str | None,
-    is_delivery: bool,
-    on_top: bool,
-    show: str | None,
-    drop: str | None,
+    is_all: bool,
+    log: str | None,
     yes: bool,
     as_json: bool,
 ) -> None:
-    """List the patches that captured datasets could not deliver yet, in the order in which they go.
+    """Take patches out of the outbox: their log is never to have them. Nothing else drops a patch.
 
-    They are delivered by the program that made them, as soon as the service can be reached; by --deliver without it.
+    A program that is running takes back what they did when it next commits or pulls.
     """
-    if sum((is_delivery, show is not None, drop is not None)) > 1:
-        raise click.UsageError("--deliver, --show and --drop are three things: give one of them")
-    if on_top and not is_delivery:
-        raise click.UsageError("--on-top is for --deliver")
-    with _opened(file) as opened:
-        waiting = opened.waiting()
-        if is_delivery:
-            _deliver(opened, waiting, session, on_top=on_top)
-        elif (wanted := show or drop) is not None:
-            click.echo(_content(opened, wanted), nl=False)
-            if drop is not None:
-                confirm(f"drop the patch {wanted}, which is not in its log", yes=yes)
-                opened.drop(parse_patch_id(drop))
-        elif as_json:
-            click.echo(json_line([asdict(patch) for patch in waiting]))
+    if bool(patch_ids) == is_all or (log is not None and not is_all):
+        raise click.UsageError("give the ids of patches, or --all, which --log limits to one log")
+    with _opened(file) as outbox:
+        wanted = _wanted(outbox, patch_ids, _key(log))
+        if not wanted:
+            dropped = []
         else:
-            _tell(waiting, opened.path, session)
+            confirm(f"drop {counted(len(wanted), 'patch')}, which the log does not have,", yes=yes)
+            dropped = outbox.drop(*wanted)
+        if as_json:
+            click.echo(json_line([{"id": patch_id} for patch_id in dropped]))
+        elif not session.is_quiet:
+            click.echo(f"{counted(len(dropped), 'patch')} dropped")
+
+
+def _wanted(outbox: Outbox, patch_ids: Iterable[str], log: str | None) -> list[str]:
+    wanted = [parse_patch_id(patch_id) for patch_id in patch_ids]
+    for patch_id in wanted:
+        if outbox.content(patch_id) is None:
+            raise UsageError(f"no patch {patch_id} waits in {outbox.path}")
+    return wanted or [patch.id for patch in outbox.waiting(log)]
 
 
 @contextmanager
@@ -80,41 +161,35 @@ def _opened(file: str | None) -> Iterator[Outbox]:
     path = default_path() if file is None else Path(file)
     if file is not None and not path.exists():
         raise UsageError(f"there is no outbox {path}")
-    opened = Outbox(path)
-    try:
+    with Outbox(path) as opened:
         yield opened
-    finally:
-        opened.close()
 
 
-def _tell(waiting: list[QueuedPatch], path: Path, session: Session) -> None:
-    for patch in waiting:
-        size = counted(patch.bytes, "byte")
-        tries = f", {counted(patch.attempts, 'attempt')}: {patch.error}" if patch.error else ""
-        click.echo(f"{patch.log}  {patch.id}  {patch.queued}  {size}{tries}")
-    if not waiting and not session.is_quiet:
-        click.echo(f"nothing waits in {path}")
+def _key(log: str | None) -> str | None:
+    """A log as it is named in the outbox."""
+    return None if log is None else log.rstrip("/")
 
 
-def _content(opened: Outbox, wanted: str) -> bytes:
-    content = opened.content(parse_patch_id(wanted))
-    if content is None:
-        raise UsageError(f"no patch {wanted} waits in {opened.path}")
-    return content
+def _line(patch: QueuedPatch) -> str:
+    said = [f"{name} {value}" for name, value in patch.headers.items() if name != "when"]
+    state = f"{patch.state}, {counted(patch.attempts, 'attempt')}: {patch.error}" if patch.error else patch.state
+    return "  ".join([patch.log, patch.id, patch.queued, *said, counted(patch.bytes, "byte"), state])
 
 
-def _deliver(opened: Outbox, waiting: list[QueuedPatch], session: Session, *, on_top: bool) -> None:
-    failures: list[str] = []
-    for place in dict.fromkeys(patch.log for patch in waiting):
-        try:
-            with open_log(place) as log:
-                if on_top:
-                    opened.rebase(place, log.head().id)
-                appended = deliver(opened, place, log)
-        except PatchLogError as error:
-            failures.append(f"{place}: {error}")
-            continue
-        if not session.is_quiet:
-            click.echo(f"{place}: {counted(len(appended), 'patch')} delivered")
-    if failures:
-        raise CheckFailed("; ".join(failures))
+def _document(patch: QueuedPatch) -> Document:
+    return {
+        "log": patch.log,
+        "id": patch.id,
+        "state": patch.state,
+        "error": patch.error,
+        "queued": patch.queued,
+        "attempts": patch.attempts,
+        "bytes": patch.bytes,
+        "headers": dict(patch.headers),
+        "conflicts": patch.conflicts,
+        "expected_head": patch.expected_head,
+        "position": None if patch.base is None else position_document(patch.base),
+    }
+
+
+OUTBOX_COMMANDS = (list_waiting, show, deliver_waiting, drop)

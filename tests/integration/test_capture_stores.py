@@ -1,10 +1,5 @@
 """Stores that outlive the process: oxrdflib on disk, and a SPARQL endpoint."""
 
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from urllib.parse import parse_qs, urlparse
-
-import pyoxigraph
 import pytest
 from oxrdflib import OxigraphStore
 from rdflib import BNode, Dataset, Literal, URIRef
@@ -17,6 +12,7 @@ from patchlog.engine import PatchDecoder
 from patchlog.errors import UsageError
 from patchlog.log.memory import MemoryLogStore
 from patchlog.rdflib_hook.capture.staging import POSITIONS
+from tests.sparql_endpoint import serving_sparql
 
 EX = "http://example.org/"
 A, B, P, G = (URIRef(EX + name) for name in "abpg")
@@ -42,42 +38,10 @@ def on_disk(tmp_path, log):
     return opened
 
 
-class Handler(BaseHTTPRequestHandler):
-    """The SPARQL protocol, as much of it as rdflib uses."""
-
-    def do_POST(self):
-        update = self.rfile.read(int(self.headers["Content-Length"])).decode()
-        self.server.requests.append(update)
-        self.server.store.update(update)
-        self.reply(b"", "text/plain")
-
-    def do_GET(self):
-        asked = parse_qs(urlparse(self.path).query)
-        graphs = [pyoxigraph.NamedNode(name) for name in asked.get("default-graph-uri", ())]
-        results = self.server.store.query(asked["query"][0], default_graph=graphs or None)
-        self.reply(results.serialize(format=pyoxigraph.QueryResultsFormat.XML), "application/sparql-results+xml")
-
-    def reply(self, data, kind):
-        self.send_response(200)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, *_):
-        pass
-
-
 @pytest.fixture
 def endpoint():
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.store, server.requests = pyoxigraph.Store(), []
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield server
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving_sparql() as server:
+        yield server
 
 
 @pytest.fixture

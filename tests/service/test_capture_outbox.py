@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from rdflib import Dataset, Literal, URIRef
 
-from patchlog import capture
+from patchlog import capture, transaction
 from patchlog.cli import main
 from patchlog.errors import ConflictError, StorageError, StorageFull
 from patchlog.outbox import Outbox
@@ -114,7 +114,7 @@ def test_what_waits_when_the_process_ends_is_delivered_by_the_next_one(start, ca
 PROGRAM = """
 import os, sys
 from rdflib import Dataset, Literal, URIRef
-from patchlog import capture
+from patchlog import capture, transaction
 dataset = Dataset(store=capture(log=sys.argv[1], outbox=sys.argv[2]))
 print("open", flush=True)
 for line in sys.stdin:
@@ -218,7 +218,8 @@ def test_conflict_with_what_waits_is_named_and_nothing_is_dropped(start, capture
     waiting = Outbox(outbox).waiting()
     assert caught.value.quads == [(f"<{EX}a>", f"<{EX}p>", '"1"^^<http://www.w3.org/2001/XMLSchema#integer>', "")]
     assert len(waiting) >= 2
-    assert "the head is" in waiting[0].error
+    assert (waiting[0].state, caught.value.patch) == ("conflict", waiting[0].id)
+    assert "has changed the same" in waiting[0].error
 
 
 def test_full_outbox_refuses_the_commit_and_keeps_the_change(start, captured):
@@ -255,48 +256,63 @@ def test_dataset_is_not_opened_without_the_service(outbox):
     assert not outbox.exists()
 
 
-def test_command_lists_shows_delivers_and_drops_what_waits(start, captured, outbox, numbers, capsys):
+@pytest.fixture
+def command(outbox, capsys):
+    """Run `patchlog outbox VERB` on the outbox: the exit code, and what it has written."""
+
+    def run(verb, *arguments):
+        code = main(["outbox", verb, "--outbox", str(outbox), *arguments])
+        return code, *capsys.readouterr()
+
+    return run
+
+
+def test_command_lists_shows_delivers_and_drops_what_waits(start, captured, command, numbers):
     service = start()
     dataset = captured(service)
     port, database = service.port, service.database
     service.end()
-    commit(dataset, 1)
+    with transaction(dataset, who="ada@example.org", why="a correction"):
+        dataset.add((A, P, Literal(1)))
     commit(dataset, 2)
     commit(dataset, 3)
     dataset.close()
-    told = []
 
-    def run(*arguments):
-        code = main(["outbox", "--outbox", str(outbox), *arguments])
-        told.append(capsys.readouterr())
-        return code
-
-    assert run("--json") == 0
-    first, _, last = (patch["id"] for patch in json.loads(told[-1].out))
-    assert run() == 0
-    assert f"{service.url}/logs/people  {first}" in told[-1].out
-    assert run("--show", first) == 0
-    assert f"H id <urn:uuid:{first}> ." in told[-1].out
-    assert run("--deliver") == 1
-    assert told[-1].err.startswith("error: ")
-    assert run("--drop", last, "--yes") == 0
-    assert "TC ." in told[-1].out
-    assert run("--drop", last, "--yes") == 1
-    start_again = start(database, port=port)
-    assert run("--deliver") == 0
-    assert "2 patches delivered" in told[-1].out
-    assert run() == 0
-    assert "nothing waits" in told[-1].out
-    assert numbers(start_again) == ([1, 1], [1, 2])
+    code, out, _ = command("list", "--json")
+    first, second, last = json.loads(out)
+    assert code == 0
+    assert (first["state"], first["conflicts"], first["position"]["version"]) == ("waiting", "rebase", 0)
+    assert (first["headers"]["who"], first["headers"]["why"]) == ('"ada@example.org"', '"a correction"')
+    code, out, _ = command("list")
+    assert f"{service.url}/logs/people  {first['id']}" in out
+    assert 'who "ada@example.org"  why "a correction"' in out
+    code, out, _ = command("show", first["id"])
+    assert f"H id <urn:uuid:{first['id']}> ." in out
+    code, _, error = command("deliver")
+    assert (code, error.startswith("error: ")) == (1, True)
+    code, _, error = command("drop", last["id"])
+    assert (code, "--yes" in error) == (1, True)
+    assert command("drop", last["id"], "--yes")[:2] == (0, "1 patch dropped\n")
+    assert command("drop", last["id"], "--yes")[0] == 1
+    back = start(database, port=port)
+    code, out, _ = command("deliver", "--json")
+    assert (code, json.loads(out)) == (
+        0,
+        [{"log": f"{service.url}/logs/people", "delivered": 2, "waiting": 0, "error": None}],
+    )
+    assert "nothing waits" in command("list")[1]
+    assert numbers(back) == ([1, 1], [1, 2])
+    assert second["expected_head"] == first["id"]
 
 
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
-        (["--deliver", "--show", "x"], 2),
-        (["--on-top"], 2),
-        (["--outbox", "nowhere.db"], 1),
-        (["--show", "x"], 1),
+        (["drop"], 2),
+        (["drop", "x", "--all"], 2),
+        (["drop", "x", "--log", "http://localhost/logs/people"], 2),
+        (["list", "--outbox", "nowhere.db"], 1),
+        (["show", "x"], 1),
     ],
 )
 def test_misused_command_says_so_in_a_line(arguments, code, capsys, monkeypatch, tmp_path):
@@ -306,21 +322,34 @@ def test_misused_command_says_so_in_a_line(arguments, code, capsys, monkeypatch,
     assert capsys.readouterr().err.startswith("error: ")
 
 
-def test_command_delivers_on_top_of_others_where_it_is_told_to(start, captured, outbox, numbers, capsys):
+def test_command_delivers_what_does_not_touch_what_others_did_and_the_rest_on_top_only(
+    start, captured, command, numbers
+):
     service = start()
     dataset, other = captured(service), captured(service, outbox=False)
     port, database = service.port, service.database
-    commit(other, 7)
+    commit(dataset, 7)
+    other.store.pull()
+    commit(other, 8)
+    other.remove((A, P, Literal(7)))
+    other.commit()
     service.end()
     commit(dataset, 1)
+    dataset.remove((A, P, Literal(7)))
+    dataset.add((A, P, Literal(9)))
+    dataset.commit()
     dataset.close()
     back = start(database, port=port)
 
-    assert main(["outbox", "--outbox", str(outbox), "--deliver"]) == 1
-    assert main(["outbox", "--outbox", str(outbox), "--deliver", "--on-top"]) == 0
+    refused = command("deliver")
+    assert refused[:2] == (1, f"{service.url}/logs/people: 1 patch delivered\n")
+    assert "has changed the same" in refused[2]
+    assert [patch["state"] for patch in json.loads(command("list", "--json")[1])] == ["conflict"]
+    assert command("deliver")[0] == 1
+    assert numbers(back)[1] == [1, 8]
+    assert command("deliver", "--on-top")[0] == 0
 
-    assert "1 patch delivered" in capsys.readouterr().out
-    assert numbers(back) == ([1, 1], [1, 7])
+    assert numbers(back)[1] == [1, 8, 9]
 
 
 def test_outbox_is_for_the_eyes_of_its_user_alone(tmp_path):

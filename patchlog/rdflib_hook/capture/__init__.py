@@ -10,7 +10,8 @@ from rdflib.graph import Graph
 from rdflib.store import Store
 
 from patchlog.errors import UsageError
-from patchlog.rdflib_hook.capture.settings import ConflictPolicy, HeaderValue, LogPlace, Settings, check_store
+from patchlog.outbox import ConflictPolicy
+from patchlog.rdflib_hook.capture.settings import HeaderValue, LogPlace, MismatchPolicy, Settings, check_store
 from patchlog.rdflib_hook.capture.store import CapturedStore
 
 __all__ = ["CapturedStore", "capture", "transaction"]
@@ -21,6 +22,7 @@ def capture(
     *,
     log: LogPlace,
     conflicts: ConflictPolicy = "rebase",
+    mismatch: MismatchPolicy = "fail",
     load: bool = True,
     create: bool = True,
     token: str | None = None,
@@ -39,7 +41,8 @@ def capture(
     False. The store is filled from the log, unless `load=False` says that it is as the log says already. A commit is a
     patch, with `headers`; a rollback leaves nothing, or with `record_rollbacks` an aborted transaction.
 
-    `conflicts` is what happens when another writer was first: "rebase", "fail" or "last-writer-wins". `autocommit`
+    `conflicts` is what happens when another writer was first: "rebase", "fail" or "last-writer-wins". `mismatch` is
+    what happens when a store is of another history than its log: "fail", "reload" it, or "republish" it. `autocommit`
     commits after each call, `commit_every` after so many changes, `commit_after_seconds` so long after the first.
 
     While a service cannot be reached, patches wait in the file `outbox` (one for each user; False: nothing waits, and a
@@ -48,6 +51,7 @@ def capture(
     settings = Settings(
         log=log,
         conflicts=conflicts,
+        mismatch=mismatch,
         load=load,
         create=create,
         token=token,

@@ -33,7 +33,9 @@ class Connection:
             if outbox is not None:
                 stack.callback(outbox.close)
             delivery: Delivery = (
-                DirectDelivery(opened) if outbox is None else OutboxDelivery(opened, outbox, where.rstrip("/"))
+                DirectDelivery(opened)
+                if outbox is None
+                else OutboxDelivery(opened, outbox, where.rstrip("/"), settings.conflicts)
             )
             stack.callback(delivery.close)
             self.replica: Final = Replica(opened, delivery)

@@ -14,15 +14,16 @@ from rdflib.term import Literal as RdflibLiteral
 
 from patchlog.errors import UsageError
 from patchlog.log.contract import PatchLog
+from patchlog.outbox import ConflictPolicy
 
-__all__ = ["ConflictPolicy", "HeaderValue", "LogPlace", "Settings", "header_values", "settings_of"]
+__all__ = ["ConflictPolicy", "HeaderValue", "LogPlace", "MismatchPolicy", "Settings", "header_values", "settings_of"]
 
-ConflictPolicy: TypeAlias = Literal["rebase", "fail", "last-writer-wins"]
-"""What becomes of a commit when another writer was first.
+MismatchPolicy: TypeAlias = Literal["fail", "reload", "republish"]
+"""What becomes of a store that is of another history than its log has now, when it is opened.
 
-- `rebase`: it goes on top of what the other has done, unless both have changed the same: then ConflictError
-- `fail`: ConflictError in any case
-- `last-writer-wins`: it goes on top of what the other has done
+- `fail`: HistoryMismatch
+- `reload`: the store becomes as the log is
+- `republish`: the log becomes as the store is, by a patch with the difference
 """
 
 LogPlace: TypeAlias = str | os.PathLike[str] | PatchLog
@@ -38,6 +39,7 @@ class Settings:
 
     log: LogPlace
     conflicts: ConflictPolicy = "rebase"
+    mismatch: MismatchPolicy = "fail"
     load: bool = True
     create: bool = True
     token: str | None = field(default=None, repr=False)
@@ -51,10 +53,10 @@ class Settings:
     outbox_max_bytes: int | None = None
 
     def __post_init__(self) -> None:
-        if self.conflicts not in get_args(ConflictPolicy):
-            raise UsageError(
-                f"conflicts is one of {', '.join(map(repr, get_args(ConflictPolicy)))}, not {self.conflicts!r}"
-            )
+        for name, policy in (("conflicts", ConflictPolicy), ("mismatch", MismatchPolicy)):
+            value = getattr(self, name)
+            if value not in get_args(policy):
+                raise UsageError(f"{name} is one of {', '.join(map(repr, get_args(policy)))}, not {value!r}")
         for name in ("commit_every", "commit_after_seconds", "outbox_max_patches", "outbox_max_bytes"):
             value = getattr(self, name)
             if value is not None and value <= 0:

@@ -1,9 +1,16 @@
 """A layer before a store that may outlive the process: what is not committed is kept here, and read through it.
 
-The store sees a transaction only when the log has it, and says in the graph `<urn:patchlog:positions>` which version
-it has reached. A crash in between leaves it behind the log, and what is missing is applied when it is opened again:
-effects are idempotent, so it does not matter how much of it was there. The position changes last, and where two stand
-there the lower one counts.
+The store sees a transaction only when the log has it, or when it waits in the outbox, and says in the graph
+`<urn:patchlog:positions>` how far it is:
+
+    <urn:uuid:LOG> <urn:patchlog:position> 7              the version
+                   <urn:patchlog:hash>     "7:2f0a…"      the chain hash at that version
+                   <urn:patchlog:pending>  "6c1e…"        a patch that the store has, and the log does not have yet
+                   <urn:patchlog:prefix>   "ex http://…"  a namespace
+
+A crash in between leaves it behind the log, and what is missing is applied when it is opened again: effects are
+idempotent, so it does not matter how much of it was there. The position changes last, and where two stand there the
+lower one counts; what is pending is said before any of it is there.
 """
 
 from __future__ import annotations
@@ -22,8 +29,10 @@ from rdflib.store import Store
 from rdflib.term import BNode, IdentifiedNode, Literal, URIRef
 
 from patchlog.errors import UsageError
+from patchlog.log.position import Position
 from patchlog.rdflib_hook.capture.endpoint import Written, update_text
 from patchlog.rdflib_hook.capture.journal import ADDED, DELETED, Net, RdflibTriple
+from patchlog.rdflib_hook.capture.replica import Standing
 from patchlog.rdflib_hook.capture.workspace import Found, Pattern, Placed
 
 __all__ = ["POSITIONS", "StagedWorkspace"]
@@ -31,7 +40,10 @@ __all__ = ["POSITIONS", "StagedWorkspace"]
 # A follower writes its position in the same way (`patchlog.followers.positions`): each can go on where the other was.
 POSITIONS: Final = URIRef("urn:patchlog:positions")
 _POSITION: Final = URIRef("urn:patchlog:position")
+_HASH: Final = URIRef("urn:patchlog:hash")
+_PENDING: Final = URIRef("urn:patchlog:pending")
 _PREFIX: Final = URIRef("urn:patchlog:prefix")
+_UUID: Final = "urn:uuid:"
 _STRING: Final = XSD.string
 _BATCH: Final = 1 << 13
 
@@ -41,6 +53,7 @@ _Key: TypeAlias = tuple[Any, Any, Any, IdentifiedNode | None]
 class StagedWorkspace:
     """The changes of a transaction before any store that has named graphs."""
 
+    is_durable = True
     rewrites_literals = True
 
     def __init__(self, inner: Store, owner: Store) -> None:
@@ -54,9 +67,10 @@ class StagedWorkspace:
         # An endpoint does not say in which graphs a triple is: it is asked graph by graph.
         self._is_remote = isinstance(inner, SPARQLStore)
         self._kept_literal = lru_cache(maxsize=1 << 16)(partial(_kept_literal, _scratch(inner)))
-        self._begin()
+        self.reset()
 
-    def _begin(self) -> None:
+    def reset(self) -> None:
+        """Empty the layer."""
         self._added = Memory()
         self._removed: dict[_Key, None] = {}
         self._new_graphs: dict[IdentifiedNode, Graph] = {}
@@ -196,23 +210,48 @@ class StagedWorkspace:
         if self._new_graphs.pop(context.identifier, None) is None:
             self._gone_graphs[context.identifier] = context
 
-    def position(self, log_id: str) -> int | None:
+    def standing(self, log_id: str) -> Standing | None:
         """What stands in the graph of positions."""
-        found = self._inner.triples((_log(log_id), _POSITION, None), self._book)
-        return min((int(str(version)) for (_, _, version), _ in found), default=None)
+        found = [(predicate, str(value)) for (_, predicate, value), _ in self._entries(_log(log_id))]
+        version = min((int(text) for predicate, text in found if predicate == _POSITION), default=None)
+        if version is None:
+            return None
+        hashes = dict(text.split(":", 1) for predicate, text in found if predicate == _HASH)
+        hash = hashes.get(str(version))
+        position = Position(log_id, version, None if hash is None else bytes.fromhex(hash))
+        return Standing(position, frozenset(text for predicate, text in found if predicate == _PENDING))
 
-    def settle(self, net: Net, log_id: str, version: int, namespaces: dict[str, str]) -> None:
+    def other_standings(self, log_id: str) -> list[Standing]:
+        """What stands in the graph of positions for other logs, the furthest first."""
+        logs = {
+            str(log).removeprefix(_UUID)
+            for (log, _, _), _ in self._inner.triples((None, _POSITION, None), self._book)
+            if str(log).startswith(_UUID)
+        }
+        standings = [standing for other in logs - {log_id} if (standing := self.standing(other)) is not None]
+        return sorted(standings, key=lambda standing: standing.position.version, reverse=True)
+
+    def _entries(self, log: URIRef) -> Iterable[Any]:
+        return self._inner.triples((log, None, None), self._book)
+
+    def forget(self, log_id: str) -> None:
+        """Delete it from the graph of positions."""
+        entries = [(DELETED, triple, self._book) for triple, _ in self._entries(_log(log_id))]
+        if entries:
+            self._write(entries)
+
+    def settle(self, net: Net, standing: Standing, namespaces: dict[str, str]) -> None:
         """Change the store."""
         assert self.is_clean, "the transaction was taken back before"
-        entries = list(self._entry_changes(log_id, version, namespaces))
+        pending, entries = self._entry_changes(standing, namespaces)
         deletes = ((DELETED, self.as_kept(quad[:3]), self._named(quad[3])) for quad in net.deletes)
         adds = ((ADDED, quad[:3], self._named(quad[3])) for quad in net.adds)
-        self._write(chain(deletes, adds, entries))
+        self._write(chain(pending, deletes, adds, entries))
 
-    def keep(self, log_id: str, version: int, namespaces: dict[str, str]) -> None:
+    def keep(self, standing: Standing, namespaces: dict[str, str]) -> None:
         """Let the store have the layer."""
         # What has to be known is asked before the first change.
-        entries = list(self._entry_changes(log_id, version, namespaces))
+        pending, entries = self._entry_changes(standing, namespaces)
         there = {graph.identifier for graph in self._known(None)} if self._new_graphs or self._gone_graphs else set()
         self._is_unsure = True
         deletes = ((DELETED, key[:3], self._named(key[3])) for key in self._removed)
@@ -222,12 +261,12 @@ class StagedWorkspace:
             for triple, _ in self._added.triples((None, None, None), graph)
         )
         if isinstance(self._inner, SPARQLUpdateStore):  # it has the graphs that have triples
-            self._write(chain(deletes, adds, entries))
+            self._write(chain(pending, deletes, adds, entries))
         else:
-            self._write(chain(deletes, adds))
+            self._write(chain(pending, deletes, adds))
             self._change_graphs(there)
             self._write(entries)
-        self._begin()
+        self.reset()
 
     def _change_graphs(self, there: set[IdentifiedNode]) -> None:
         for name, graph in self._new_graphs.items():
@@ -242,20 +281,33 @@ class StagedWorkspace:
         kept = (str(text).partition(" ") for (_, _, text), _ in self._inner.triples((None, _PREFIX, None), self._book))
         return {name: str(iri) for name, iri in self._inner.namespaces()} | {name: iri for name, _, iri in kept}
 
-    def _entry_changes(self, log_id: str, version: int, namespaces: dict[str, str]) -> Iterator[Written]:
-        """What changes of what the store says of a log: its namespaces, and its position last. First what is new."""
-        before = {
-            (predicate, str(value)): value
-            for predicate in (_PREFIX, _POSITION)
-            for (_, _, value), _ in self._inner.triples((_log(log_id), predicate, None), self._book)
-        }
+    def _entry_changes(self, standing: Standing, namespaces: dict[str, str]) -> tuple[list[Written], list[Written]]:
+        """What changes of what the store says of a log: the patches that are new in it, to be said first; and the rest.
+
+        Of that first what is new, and the position that was last of all.
+        """
+        position = standing.position
+        assert position.log_id is not None
+        log = _log(position.log_id)
+        before = {(predicate, str(value)): value for (_, predicate, value), _ in self._entries(log)}
         wanted = {(_PREFIX, text): Literal(text) for text in (f"{name} {iri}" for name, iri in namespaces.items())}
-        wanted[_POSITION, str(version)] = Literal(version)
-        for key in wanted.keys() - before.keys():
-            yield ADDED, (_log(log_id), key[0], wanted[key]), self._book
-        # `urn:patchlog:prefix` sorts behind `urn:patchlog:position`, which has to stay until the end.
-        for key in sorted(before.keys() - wanted.keys(), reverse=True):
-            yield DELETED, (_log(log_id), key[0], before[key]), self._book
+        wanted |= {(_PENDING, patch): Literal(patch) for patch in standing.pending}
+        if position.hash is not None:
+            text = f"{position.version}:{position.hash.hex()}"
+            wanted[_HASH, text] = Literal(text)
+        wanted[_POSITION, str(position.version)] = Literal(position.version)
+        known = {_POSITION, _HASH, _PENDING, _PREFIX}
+        added: list[Written] = [
+            (ADDED, (log, predicate, wanted[predicate, text]), self._book)
+            for predicate, text in sorted(wanted.keys() - before.keys())
+        ]
+        pending = [entry for entry in added if entry[1][1] == _PENDING]
+        rest = [entry for entry in added if entry[1][1] != _PENDING]
+        gone = sorted(
+            (key for key in before.keys() - wanted.keys() if key[0] in known), key=lambda key: key[0] == _POSITION
+        )
+        rest += [(DELETED, (log, predicate, before[predicate, text]), self._book) for predicate, text in gone]
+        return pending, rest
 
     def _write(self, changes: Iterable[Written]) -> None:
         """Change the inner store, in this order; an endpoint by one request."""
@@ -298,7 +350,7 @@ def _plain(triple: RdflibTriple) -> RdflibTriple:
 
 
 def _log(log_id: str) -> URIRef:
-    return URIRef(f"urn:uuid:{log_id}")
+    return URIRef(f"{_UUID}{log_id}")
 
 
 def _parts(literal: Literal) -> tuple[str, str | None, str | None]:

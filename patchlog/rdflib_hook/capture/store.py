@@ -21,7 +21,9 @@ from rdflib.query import Result
 from rdflib.store import VALID_STORE, Store
 from rdflib.term import Identifier, Literal, URIRef
 
+from patchlog.codec.patch_ids import parse_patch_id
 from patchlog.errors import UsageError
+from patchlog.outbox import QueuedPatch
 from patchlog.pipes import batches
 from patchlog.rdflib_hook.capture.batching import Batching
 from patchlog.rdflib_hook.capture.connection import Connection
@@ -140,7 +142,7 @@ class CapturedStore(Store):
     @property
     def position(self) -> int:
         """The version of the log that the store has reached, not counting what waits in the outbox."""
-        return self._open.replica.position
+        return self._open.replica.position.version
 
     def commit(self, headers: Mapping[str, HeaderValue] | None = None) -> None:
         """Append what has changed to the log, as one patch; where nothing has changed, nothing happens.
@@ -167,6 +169,47 @@ class CapturedStore(Store):
         """
         with self._lock:
             self._open.pull()
+
+    def pending(self) -> list[QueuedPatch]:
+        """The patches that wait in the outbox, in the order in which they go: with ids, times, headers and reasons."""
+        with self._lock:
+            return self._open.pending()
+
+    def deliver(self, *, on_top: bool = False) -> None:
+        """Send what waits in the outbox now, and bring in what others have appended.
+
+        With `on_top` although others have changed the same, or the log has another history: what waits wins. Raises
+        ConflictError, and what else the log refuses.
+        """
+        with self._lock:
+            self._open.deliver(on_top=on_top)
+
+    def discard(self, *patch_ids: str) -> None:
+        """Take back patches that wait in the outbox, by their ids or all, and bring in what others have appended.
+
+        They are in neither the log nor the store then. Those that stay are on top. Raises UsageError for a patch that
+        does not wait.
+        """
+        with self._lock:
+            self._open.drop_waiting([parse_patch_id(patch_id) for patch_id in patch_ids])
+
+    def reload(self) -> None:
+        """Fill the store again from the log as it is now, whatever history it was of. What is uncommitted goes on top.
+
+        The way out of a HistoryMismatch where the log is right. Nothing may wait in the outbox.
+        """
+        with self._lock:
+            self._open.reload()
+
+    def republish(self, headers: Mapping[str, HeaderValue] | None = None) -> None:
+        """Append what makes the log equal to the store, as one patch, together with what is uncommitted.
+
+        The way out of a HistoryMismatch where the store is right. Nothing may wait in the outbox.
+        """
+        with self._lock:
+            self._open.republish(headers or {})
+            if self._batching is not None:
+                self._batching.committed()
 
     @contextmanager
     def exclusively(self, headers: Mapping[str, HeaderValue]) -> Iterator[None]:

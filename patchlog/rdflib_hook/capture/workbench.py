@@ -14,6 +14,7 @@ from rdflib.term import BNode, Identifier, Literal, URIRef
 
 from patchlog.effect import Effect
 from patchlog.errors import UsageError
+from patchlog.model import Quad
 from patchlog.rdflib_hook.capture.journal import (
     ADDED,
     DELETED,
@@ -24,10 +25,11 @@ from patchlog.rdflib_hook.capture.journal import (
     RdflibTriple,
 )
 from patchlog.rdflib_hook.capture.prefixes import Prefixes
+from patchlog.rdflib_hook.capture.replica import Standing
 from patchlog.rdflib_hook.capture.staging import StagedWorkspace
 from patchlog.rdflib_hook.capture.workspace import DirectWorkspace, Pattern, Placed, Workspace, rdflib_net
 from patchlog.rdflib_hook.collector import paused_collector
-from patchlog.rdflib_hook.terms import TermBuilder
+from patchlog.rdflib_hook.terms import TermBuilder, TermFormatter
 from patchlog.text.terms import Iri, parse_term
 
 __all__ = ["Workbench", "declared_after"]
@@ -199,14 +201,36 @@ class Workbench:
         elif context is not None:
             (self.add_graph if kind == GRAPH_ADDED else self.remove_graph)(context)
 
-    def settle(self, change: Effect, log_id: str, version: int, declared: dict[str, str]) -> None:
-        """Let the store be as the log says at this version. Nothing may be uncommitted."""
+    def settle(self, change: Effect, standing: Standing, declared: dict[str, str]) -> None:
+        """Let the store be as the log says there. Nothing may be uncommitted."""
         net = rdflib_net(change, self._builder, has_graphs=self._has_graphs)
         with paused_collector():
-            self.workspace.settle(net, log_id, version, declared)
+            self.workspace.settle(net, standing, declared)
         if self._knows_graphs:
             for name in {quad[3] for quad in net.adds if quad[3] is not None}:
                 self._graphs.setdefault(name, None)
+
+    def contents(self) -> dict[Quad, Placed]:
+        """All that there is, as a log says it."""
+        formatter = TermFormatter()
+        found: dict[Quad, Placed] = {}
+        for triple, graph in self.matches((None, None, None), None):
+            subject, predicate, object_ = (formatter.term(_named(term)) for term in triple)
+            found[subject, predicate, object_, formatter.graph(None if graph is None else graph.identifier)] = (
+                triple,
+                graph,
+            )
+        return found
+
+    def note_difference(self, state: Effect) -> None:
+        """Note all in which the store differs from a dataset as uncommitted changes. Nothing may be uncommitted."""
+        there = self.contents()
+        for triple, graph in (placed for quad, placed in there.items() if quad not in state.adds):
+            self.journal.note((ADDED, triple, graph, isinstance(graph, QuotedGraph)))
+        missing = rdflib_net(Effect(state.adds - there.keys()), self._builder, has_graphs=self._has_graphs)
+        for subject, predicate, object_, name in missing.adds:
+            gone = None if name is None else Graph(self._default.store, name)
+            self.journal.note((DELETED, (subject, predicate, object_), gone, False))
 
     def _admitted(self, triple: Any) -> RdflibTriple:
         """The triple as it is recorded and kept. Raises UsageError for what is no term of a log."""
@@ -237,6 +261,11 @@ class Workbench:
         raise UsageError(
             f"{term!r} ({type(term).__name__}) is not an IRI, a blank node or a literal: a log cannot hold it"
         )
+
+
+def _named(term: Any) -> Any:
+    """A formula as a term is its blank node, which names the graph of its triples."""
+    return term.identifier if isinstance(term, Graph) else term
 
 
 def declared_after(declared: dict[str, str], change: Effect) -> dict[str, str]:

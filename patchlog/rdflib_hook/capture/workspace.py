@@ -19,6 +19,7 @@ from patchlog.effect import Effect
 from patchlog.errors import UsageError
 from patchlog.model import DEFAULT_GRAPH, Quad
 from patchlog.rdflib_hook.capture.journal import Net, RdflibQuad, RdflibTriple
+from patchlog.rdflib_hook.capture.replica import Standing
 from patchlog.rdflib_hook.terms import TermBuilder
 
 __all__ = ["DirectWorkspace", "Found", "Pattern", "Placed", "Workspace", "rdflib_net"]
@@ -66,14 +67,27 @@ class Workspace(Protocol):
     def remove_graph(self, context: Graph) -> None:
         """Know a graph, which is empty, no more."""
 
-    def position(self, log_id: str) -> int | None:
-        """The version of the log that the inner store has reached; None where nothing says so."""
+    @property
+    def is_durable(self) -> bool:
+        """Whether the inner store may outlive the process, and says itself how far it is."""
 
-    def settle(self, net: Net, log_id: str, version: int, namespaces: dict[str, str]) -> None:
-        """Take over what the log says, up to this version. Nothing is uncommitted then."""
+    def standing(self, log_id: str) -> Standing | None:
+        """How far the inner store is in a log; None where nothing says so."""
 
-    def keep(self, log_id: str, version: int, namespaces: dict[str, str]) -> None:
-        """The transaction is in the log, as this version: let the inner store have it."""
+    def other_standings(self, log_id: str) -> list[Standing]:
+        """How far the inner store is in other logs."""
+
+    def settle(self, net: Net, standing: Standing, namespaces: dict[str, str]) -> None:
+        """Let the inner store be as the log says. Nothing is uncommitted then."""
+
+    def keep(self, standing: Standing, namespaces: dict[str, str]) -> None:
+        """The transaction is in the log, or waits: let the inner store have it."""
+
+    def reset(self) -> None:
+        """Forget what the inner store does not have yet."""
+
+    def forget(self, log_id: str) -> None:
+        """Forget how far the inner store was in a log."""
 
     def namespaces(self) -> dict[str, str]:
         """The namespaces that the inner store has."""
@@ -83,6 +97,7 @@ class DirectWorkspace:
     """An rdflib store in memory: Memory, or SimpleMemory, which has one graph."""
 
     is_clean = True
+    is_durable = False
     rewrites_literals = False
 
     def __init__(self, inner: Memory | SimpleMemory, owner: Store) -> None:
@@ -168,14 +183,18 @@ class DirectWorkspace:
         """Remove it."""
         self._inner.remove_graph(context)
 
-    def position(self, log_id: str) -> int | None:
-        """A store in memory begins anew with each process."""
+    def standing(self, log_id: str) -> None:
+        """A store in memory begins with nothing in each process."""
         del log_id
-        return None
 
-    def settle(self, net: Net, log_id: str, version: int, namespaces: dict[str, str]) -> None:
+    def other_standings(self, log_id: str) -> list[Standing]:
+        """It says nothing of any log."""
+        del log_id
+        return []
+
+    def settle(self, net: Net, standing: Standing, namespaces: dict[str, str]) -> None:
         """Change the store."""
-        del log_id, version, namespaces
+        del standing, namespaces
         for subject, predicate, object_, name in net.deletes:
             triple = self.as_kept((subject, predicate, object_))
             if not isinstance(object_, Literal) or object_.language == triple[2].language:
@@ -186,8 +205,14 @@ class DirectWorkspace:
             for quad in net.adds:
                 self._inner.add(quad[:3], None)  # type: ignore[arg-type]
 
-    def keep(self, log_id: str, version: int, namespaces: dict[str, str]) -> None:
+    def keep(self, standing: Standing, namespaces: dict[str, str]) -> None:
         """The store has it already."""
+
+    def reset(self) -> None:
+        """The store has all of it."""
+
+    def forget(self, log_id: str) -> None:
+        """It says nothing of any log."""
 
     def namespaces(self) -> dict[str, str]:
         """What was bound in the store before it was captured."""

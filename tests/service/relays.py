@@ -28,7 +28,7 @@ class Relay:
     def cut(self):
         with self._lock:
             sockets, self._sockets = self._sockets, []
-        listener, self._listener = self._listener, None
+            listener, self._listener = self._listener, None
         for one in [*([] if listener is None else [listener]), *sockets]:
             with suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
@@ -44,9 +44,11 @@ class Relay:
             far = socket.create_connection(("127.0.0.1", self._to))
             with self._lock:
                 is_cut = self._listener is not listener
-                self._sockets += [near, far]
+                if not is_cut:
+                    self._sockets += [near, far]
             if is_cut:
-                self.cut()
+                near.close()
+                far.close()
                 return
             threading.Thread(target=self._serve, args=(near, far), daemon=True).start()
 

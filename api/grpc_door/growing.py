@@ -15,7 +15,7 @@ from patchlog.codec.options import Limits, LogicalType, PhysicalType, RdfOptions
 from patchlog.effect import effect
 from patchlog.engine import PatchDecoder, RdfDecoder, RdfEncoder
 from patchlog.errors import InvalidTerm, UnsupportedOption, UsageError
-from patchlog.log.contract import PatchLog
+from patchlog.log.contract import StagingPatchLog
 from patchlog.model import DEFAULT_GRAPH, Quad, Statement, Term, as_quad
 
 __all__ = ["Deleted", "GrowingStream", "dataset_version", "split_frames"]
@@ -143,13 +143,11 @@ def split_frames(data: bytes) -> Iterator[bytes]:
     yield from splitter.finish()
 
 
-def dataset_version(log: PatchLog, head: int) -> int:
-    """The version of a snapshot from which on patches only add, up to the head. Makes one where there is none."""
+def dataset_version(log: StagingPatchLog, head: int) -> int | None:
+    """The version of a snapshot after which patches only add, up to the head; None where there is none."""
     versions = [snapshot.version for snapshot in log.snapshots.list() if snapshot.version <= head]
     newest = max(versions, default=0)
-    if any(logged.record.deletes for logged in log.read(newest, until=head)):
-        return log.snapshots.build(head).version
-    return newest
+    return None if log.has_deletes(newest, head) else newest
 
 
 def _triple(quad: Quad) -> Statement:

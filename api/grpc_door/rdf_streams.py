@@ -23,7 +23,7 @@ from api.grpc_door.publishing import Publication, published
 from api.grpc_door.requested import stream_options
 from api.principal import Principal
 from api.service import Service
-from patchlog.log.contract import PatchLog
+from patchlog.log.contract import StagingPatchLog
 from patchlog.log.position import head_position
 from patchlog.log.records import check_log_name
 from patchlog.wire import RdfStreamReceived, RdfStreamSubscribe
@@ -52,6 +52,10 @@ async def subscribe_rdf(
     await accept(context)
     stream = GrowingStream(options)
     version = await service.run(partial(_snapshot_version, log, at, head.version))
+    if version is None:
+        # As `POST /logs/{log}/snapshots` does.
+        require(principal, "append", name)
+        version = (await service.work(partial(log.snapshots.build, head.version if at is None else at))).version
     try:
         if version:
             chunks = log.snapshots.read(version)
@@ -96,10 +100,11 @@ def _topic(topic: str) -> tuple[str, int | None]:
     return check_log_name(name), int(version)
 
 
-def _snapshot_version(log: PatchLog, at: int | None, head: int) -> int:
+def _snapshot_version(log: StagingPatchLog, at: int | None, head: int) -> int | None:
+    """The version of the snapshot that a topic begins with, 0 for the empty dataset; None where it has to be made."""
     if at is None:
         return dataset_version(log, head)
-    return log.snapshots.build(at).version if at else 0
+    return at if at == 0 or log.snapshots.find(at) is not None else None
 
 
 def _frames_of(stream: GrowingStream, pieces: list[Any]) -> list[bytes]:

@@ -246,6 +246,9 @@ class StagingPatchLog(PatchLog, Protocol):
     def read_stored(self, after: After = 0, *, until: int | None = None) -> Iterator[bytes]:
         """The bytes of what `read` yields, laid end to end, in pieces for those who pass them on."""
 
+    def has_deletes(self, after: int, until: int) -> bool:
+        """Whether a patch after a version, until another, deletes statements. Looks at records alone."""
+
     def verify(self, *, meanwhile: Callable[[], object] | None = None) -> Verification:
         """As `PatchLog.verify`; `meanwhile` is called at each patch, and what it raises ends it."""
 

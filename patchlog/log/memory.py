@@ -242,6 +242,11 @@ class MemoryPatchLog:
             version = log.versions.get(parse_patch_id(patch), 0) if isinstance(patch, str) else patch
             return log.records[version - 1] if 0 < version <= len(log.records) else None
 
+    def has_deletes(self, after: int, until: int) -> bool:
+        """Whether a patch after a version, until another, deletes statements."""
+        with self._store.lock:
+            return any(record.deletes for record in self._store.found(self._name).records[after:until])
+
     def verify(self, *, meanwhile: Callable[[], object] | None = None) -> Verification:
         """Compute all hashes anew."""
         with self._store.lock:

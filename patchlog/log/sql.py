@@ -298,6 +298,15 @@ class SqlPatchLog:
         """Yield the bytes of the patches after a version."""
         return in_pieces(self._read_stored(*self._wanted(after, None, until)))
 
+    def has_deletes(self, after: int, until: int) -> bool:
+        """Whether a patch after a version, until another, deletes statements."""
+        row = self._store.row(self._name)
+        deletes = select(PATCH.c.version).where(
+            PATCH.c.log == row.key, PATCH.c.version > after, PATCH.c.version <= until, PATCH.c.deletes > 0
+        )
+        with self._store.database.reading() as connection:
+            return connection.execute(deletes.limit(1)).first() is not None
+
     def _wanted(self, after: After, limit: int | None, until: int | None) -> tuple[int, range]:
         """The key of the log, and the versions that a read yields."""
         row = self._store.row(self._name)

@@ -70,3 +70,13 @@ def test_stored_bytes_that_are_missing_are_not_passed_over(sql_store, patches, m
 
     with pytest.raises(StorageError, match="is missing"):
         list(log.read_stored())
+
+
+def test_deletes_are_found_without_reading_patches(store):
+    log = store.log("people")
+    for row in ("A", "A", "D", "A"):
+        log.append([f'TX .\n{row} <http://e/s> <http://e/p> "o" .\nTC .\n'.encode()], format="rdf-patch")
+
+    found = {(after, until): log.has_deletes(after, until) for after in range(5) for until in range(after, 5)}
+
+    assert found == {(after, until): after < 3 <= until for after, until in found}

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, TypeAlias
 
 from fastapi import Depends, Request
 
-from api.errors import Problem, Refusal
+from api.errors import Problem, Refusal, problem_of
 from api.keys import ApiKey, Right, find_key, key_id_of
 from api.principal import OPEN_ACCESS, Principal
 from api.tails import Run
+from patchlog.errors import StorageError
 from patchlog.log.contract import LogStore
 from patchlog.log.database import Database
 from patchlog.log.records import LogDescription
@@ -23,6 +27,7 @@ __all__ = [
     "Access",
     "authorization_of",
     "check_right",
+    "check_still",
     "may",
     "principal_of",
     "readable_logs",
@@ -33,6 +38,8 @@ COOKIE: Final = "patchlog_key"
 PRINCIPAL: Final = "patchlog.principal"
 """In the scope of a request: who makes it, where that is known."""
 
+_logger: Final = logging.getLogger("patchlog.service")
+
 _KNOWN_SECONDS: Final = 2.0
 """How long a key that was revoked by another process may still be good here."""
 
@@ -42,6 +49,9 @@ _LISTED: Final = 1000
 _UNAUTHORIZED: Final = Problem(401, "unauthorized", "The request needs an API key", {"WWW-Authenticate": "Bearer"})
 FORBIDDEN: Final = Problem(403, "forbidden", "The API key does not allow this")
 _NO_SUCH_KEY: Final = "this service has no such key, or no longer"
+_EXPIRED: Final = "the key has expired: ask for a new one"
+
+_Found: TypeAlias = tuple[ApiKey, Principal]
 
 
 class Access:
@@ -51,6 +61,7 @@ class Access:
         self._database = database
         self._run = run
         self._known: dict[str, tuple[float, ApiKey, Principal]] = {}
+        self._lookups: dict[str, asyncio.Future[_Found | None]] = {}
 
     @property
     def is_open(self) -> bool:
@@ -59,36 +70,44 @@ class Access:
 
     async def principal(self, authorization: str) -> Principal:
         """The principal that an authorization stands for. Raises Refusal where it is no key of this service."""
-        database = self._database
-        if database is None:
+        if self._database is None:
             return OPEN_ACCESS
         text = _bearer_of(authorization)
         key_id = key_id_of(text)
         if key_id is None:
             raise Refusal(_UNAUTHORIZED, "send the header 'Authorization: Bearer pl_…', with a key of this service")
-        known = self._known_key(key_id)
-        if known is None:
-            key = await self._run(lambda: find_key(database, key_id))
-            self._known.pop(key_id, None)
-            if key is None:
-                raise Refusal(_UNAUTHORIZED, _NO_SUCH_KEY)
-            known = key, Principal.of_key(key)
-            self._known[key_id] = (time.monotonic(), *known)
-        key, principal = known
-        if not key.is_opened_by(text):
+        known = self._known_key(key_id) or await self._look_up(key_id)
+        if known is None or not known[0].is_opened_by(text):
             raise Refusal(_UNAUTHORIZED, _NO_SUCH_KEY)
+        key, principal = known
         if key.is_expired:
-            raise Refusal(_UNAUTHORIZED, "the key has expired: ask for a new one")
+            raise Refusal(_UNAUTHORIZED, _EXPIRED)
         return principal
+
+    async def check_still(self, principal: Principal) -> None:
+        """Raise Refusal where the key of a principal was revoked, or has expired, since it was found.
+
+        For what takes long. While the database is away nobody can know, and it goes on.
+        """
+        if self._database is None or principal.kind != "key":
+            return
+        key_id = principal.id.partition(":")[2]
+        try:
+            known = self._known_key(key_id) or await self._look_up(key_id)
+        except Refusal:
+            return
+        if known is None:
+            raise Refusal(_UNAUTHORIZED, _NO_SUCH_KEY)
+        if known[0].is_expired:
+            raise Refusal(_UNAUTHORIZED, _EXPIRED)
 
     async def is_gone(self, principal_id: str) -> bool:
         """Whether a principal that there was is none any more: its key was revoked, or has expired."""
-        database = self._database
         kind, _, key_id = principal_id.partition(":")
-        if database is None or kind != "key":
+        if self._database is None or kind != "key":
             return False
-        key = await self._run(lambda: find_key(database, key_id))
-        return key is None or key.is_expired
+        found = await self._look_up(key_id)
+        return found is None or found[0].is_expired
 
     def known_principal(self, authorization: str) -> Principal | None:
         """The same, as far as it is known without asking the database; None where it is not, or is refused."""
@@ -102,7 +121,40 @@ class Access:
         key, principal = known
         return principal if key.is_opened_by(text) and not key.is_expired else None
 
-    def _known_key(self, key_id: str) -> tuple[ApiKey, Principal] | None:
+    async def _look_up(self, key_id: str) -> _Found | None:
+        """Ask the database for a key, once for all who wait for it. Raises Refusal where the database fails."""
+        lookup = self._lookups.get(key_id)
+        if lookup is None:
+            lookup = self._lookups[key_id] = asyncio.ensure_future(self._read(key_id))
+            lookup.add_done_callback(partial(self._end_lookup, key_id))
+        try:
+            return await asyncio.shield(lookup)
+        except StorageError as error:
+            # Who has shown no key learns nothing of the database.
+            raise Refusal(problem_of(error), "keys cannot be looked up now: the log of the service says why") from error
+
+    async def _read(self, key_id: str) -> _Found | None:
+        database = self._database
+        assert database is not None
+        begun = time.monotonic()
+        try:
+            key = await self._run(lambda: find_key(database, key_id))
+        except StorageError as error:
+            _logger.warning("keys cannot be looked up: %s", error)
+            raise
+        self._known.pop(key_id, None)
+        if key is None:
+            return None
+        found = key, Principal.of_key(key)
+        self._known[key_id] = (begun, *found)
+        return found
+
+    def _end_lookup(self, key_id: str, lookup: asyncio.Future[_Found | None]) -> None:
+        del self._lookups[key_id]
+        if not lookup.cancelled():
+            lookup.exception()  # where nobody waits for it any more, it is not to be logged as lost
+
+    def _known_key(self, key_id: str) -> _Found | None:
         """The key of that id, if it was asked for a moment ago."""
         known = self._known.get(key_id)
         if known is None or time.monotonic() - known[0] > _KNOWN_SECONDS:
@@ -129,6 +181,12 @@ async def principal_of(request: Request) -> Principal:
         return found
     access: Access = request.app.state.service.access
     return await access.principal(authorization_of(request))
+
+
+async def check_still(request: Request) -> None:
+    """Raise Refusal where the key of a request was revoked, or has expired, since the request came."""
+    access: Access = request.app.state.service.access
+    await access.check_still(await principal_of(request))
 
 
 async def check_right(request: Request, right: Right, log: str) -> Principal:

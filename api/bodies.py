@@ -12,6 +12,7 @@ from fastapi import Request
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from api.access import PRINCIPAL, check_still
 from api.errors import Problem, Refusal
 from api.negotiation import Coding
 from api.settings import Settings
@@ -30,6 +31,8 @@ _FREE_BYTES: Final = 8 << 20
 """What may come out of any body, however small."""
 
 _SMALL_BYTES: Final = 1 << 20
+_STRANGERS_BYTES: Final = 4 << 10
+"""The form for a key is smaller, and who brought none sends nothing else."""
 _READ_IN_PIECES: Final = "patchlog.body_is_read_in_pieces"
 
 _TOO_LARGE: Final = Problem(413, "too-large", "The body is too large", {"Connection": "close"})
@@ -37,7 +40,10 @@ _TOO_SLOW: Final = Problem(408, "too-slow", "The body did not come in time", {"C
 
 
 async def batches_of(request: Request, settings: Settings) -> AsyncIterator[tuple[list[bytes], bool]]:
-    """Yield the body as lists of chunks, and whether a list is the last. Raises Refusal and ClientDisconnect."""
+    """Yield the body as lists of chunks, and whether a list is the last. Raises Refusal and ClientDisconnect.
+
+    Before the last one the key of the request is looked at again: an upload may take longer than its key is good.
+    """
     request.scope[_READ_IN_PIECES] = True
     announced = request.headers.get("content-length", "")
     if announced.isdigit() and int(announced) > settings.max_body_bytes:
@@ -63,6 +69,7 @@ async def batches_of(request: Request, settings: Settings) -> AsyncIterator[tupl
         if size >= BATCH_BYTES:
             yield batch, False
             batch, size = [], 0
+    await check_still(request)
     yield batch, True
 
 
@@ -91,21 +98,36 @@ def pulled(request: Request, settings: Settings, coding: Coding | None) -> Itera
 
 
 class SmallBodies:
-    """Middleware of ASGI: a body that a route takes whole, such as a JSON document, is small."""
+    """Middleware of ASGI: a body that a route takes whole, such as a JSON document, is small, and comes in time."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request."""
-        left = _SMALL_BYTES
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        most = left = _SMALL_BYTES if PRINCIPAL in scope else _STRANGERS_BYTES
+        seconds: float = scope["app"].state.service.settings.body_seconds
+        due = asyncio.get_running_loop().time() + seconds
+        is_whole = False
 
         async def receive_some() -> Message:
-            nonlocal left
-            message = await receive()
+            nonlocal left, is_whole
+            if is_whole or _READ_IN_PIECES in scope:
+                return await receive()
+            try:
+                async with asyncio.timeout_at(due):
+                    message = await receive()
+            except TimeoutError:
+                raise HTTPException(
+                    408, f"the document did not come within {seconds:g} seconds", {"Connection": "close"}
+                ) from None
+            is_whole = not message.get("more_body", False)
             left -= len(message.get("body", b""))
-            if left < 0 and _READ_IN_PIECES not in scope:
-                raise HTTPException(413, f"a document has at most {_SMALL_BYTES} bytes", {"Connection": "close"})
+            if left < 0:
+                raise HTTPException(413, f"a document has at most {most} bytes", {"Connection": "close"})
             return message
 
         await self._app(scope, receive_some, send)

@@ -113,7 +113,11 @@ class Settings(BaseSettings):
         default=20_000, ge=1, description="Connections at one time; more are answered with 503."
     )
     head_seconds: float = Field(default=20, gt=0, description="How long the headers of a request may take.")
-    body_seconds: float = Field(default=60, gt=0, description="How long a client may pause in the middle of an upload.")
+    body_seconds: float = Field(
+        default=60,
+        gt=0,
+        description="How long a client may pause in the middle of an upload, and how long a document may take.",
+    )
     send_seconds: float = Field(default=60, gt=0, description="How long a client may leave its answer unread.")
     keep_alive_seconds: int = Field(default=75, ge=0, description="How long an idle connection is kept.")
     shutdown_seconds: int = Field(default=7, ge=0, description="How long requests may go on after SIGTERM.")

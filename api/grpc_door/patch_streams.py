@@ -58,6 +58,7 @@ async def subscribe_patches(
         return
     with service.tails.feed(log, head) as feed:
         async for pieces in feed.patches(asked.after, service.settings.heartbeat_seconds):
+            await service.access.check_still(principal)
             if not pieces:
                 yield b""  # an empty frame is a heartbeat
             for frame in frames.of(pieces):
@@ -79,6 +80,7 @@ async def publish_patches(
     try:
         await feed(service, frames, lambda some: upload.write(b"".join(varint(len(frame)) + frame for frame in some)))
         await check_complete(context)
+        await service.access.check_still(principal)
         appended = await service.run(lambda: upload.append(expected))
     except BaseException:
         await service.run(upload.discard)

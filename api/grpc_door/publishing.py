@@ -13,6 +13,7 @@ from typing import Final
 import grpc
 
 from api.grpc_door.calls import Context, check_complete, feed, refuse
+from api.principal import Principal
 from api.service import Service
 from patchlog.codec.fields import varint
 from patchlog.engine import Converter, RdfDecoder
@@ -59,7 +60,7 @@ class Publication:
         return cls(check_log_name(name), first, rest, is_grouped=decoder.options.logical_type.is_grouped)
 
 
-async def published(service: Service, publication: Publication, context: Context) -> Appended:
+async def published(service: Service, principal: Principal, publication: Publication, context: Context) -> Appended:
     """Append a publication, and return when it is durable."""
     log = service.log(publication.log)
     upload = await service.run(lambda: log.stage("rdf-patch"))
@@ -68,6 +69,7 @@ async def published(service: Service, publication: Publication, context: Context
         await service.run(lambda: taking.take([publication.first]))
         await feed(service, publication.rest, taking.take)
         await check_complete(context)
+        await service.access.check_still(principal)
         return await service.run(taking.append)
     except BaseException:
         await service.run(upload.discard)

@@ -65,6 +65,7 @@ async def subscribe_rdf(
         if at is None:
             with service.tails.feed(log, head_position(description)) as feed:
                 async for pieces in feed.patches(version, service.settings.heartbeat_seconds):
+                    await service.access.check_still(principal)
                     for frame in await service.run(partial(_frames_of, stream, pieces)):
                         yield frame
             refuse_to_go_on(service, name)
@@ -80,7 +81,7 @@ async def publish_rdf(service: Service, principal: Principal, frames: AsyncItera
     publication = await Publication.begun(frames, topic=metadata_of(context, "topic"))
     note(log=publication.log)
     require(principal, "append", publication.log)
-    appended = await published(service, publication, context)
+    appended = await published(service, principal, publication, context)
     service.count_append(publication.log, appended)
     context.set_trailing_metadata((("version", str(appended.version)), ("patch-id", appended.id)))
     return _RECEIVED

@@ -7,12 +7,13 @@ from typing import Annotated, Final
 
 from fastapi import APIRouter, Header, Query, Request, Response
 
-from api.access import may
+from api.access import check_still, may
 from api.answers import Streamed, sent
+from api.errors import Refusal
 from api.negotiation import BODIES_OF_PATCHES, EVENTS, JELLY_PATCHES, PATCH_TEXT, Representation, chosen
 from api.outgoing import Compressor, Outflow, as_events, as_stored, as_text, cut
 from api.parameters import MOST_VERSION, Hash, LogId, Version, position_of
-from api.service import Service, service_of
+from api.service import service_of
 from api.tails import checked_head
 from patchlog.log.contract import StagingPatchLog
 from patchlog.log.position import Position
@@ -60,11 +61,12 @@ async def follow(
     patch_log = service.log(log)
     head = await service.run(lambda: checked_head(patch_log, position))
     if wait is None:
-        return Streamed(_live(service, patch_log, head, after, _outflow(form)), form.media_type, _HEADERS)
+        return Streamed(_live(request, patch_log, head, after, _outflow(form)), form.media_type, _HEADERS)
     if head.version <= after:
         with service.tails.feed(patch_log, head) as feed:
             if not await feed.wait(after, min(wait, service.settings.max_wait_seconds)):
                 return Response(status_code=204, headers=_HEADERS)
+        await check_still(request)
     pieces = await service.run(lambda: cut(patch_log.read(position)))
     first = await service.run(lambda: next(pieces, []))
     return Streamed(sent(service.run, first, pieces, _outflow(form), Compressor(None)), form.media_type, _HEADERS)
@@ -77,8 +79,13 @@ def _outflow(form: Representation) -> Outflow:
 
 
 async def _live(
-    service: Service, log: StagingPatchLog, head: Position, after: int, outflow: Outflow
+    request: Request, log: StagingPatchLog, head: Position, after: int, outflow: Outflow
 ) -> AsyncIterator[bytes]:
+    service = service_of(request)
     with service.tails.feed(log, head) as feed:
         async for pieces in feed.patches(after, service.settings.heartbeat_seconds):
+            try:
+                await check_still(request)
+            except Refusal:
+                return  # who comes again is told why
             yield outflow.encode(pieces) if pieces else outflow.heartbeat

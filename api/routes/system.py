@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import logging
+from typing import Final
+
 from fastapi import APIRouter, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
@@ -9,10 +12,13 @@ from api.access import may
 from api.documents import StatusDocument
 from api.errors import Problem, Refusal
 from api.service import service_of
+from patchlog.errors import StorageError
 
 __all__ = ["router"]
 
 router = APIRouter(tags=["system"])
+
+_logger: Final = logging.getLogger("patchlog.service")
 
 _NOT_READY = Problem(503, "not-ready", "The service cannot take requests now", {"Retry-After": "1"})
 
@@ -29,7 +35,11 @@ async def readiness(request: Request) -> dict[str, str]:
     service = service_of(request)
     if service.is_stopping:
         raise Refusal(_NOT_READY, "the service is stopping")
-    await service.run(lambda: service.store.list(limit=1))
+    try:
+        await service.run(lambda: service.store.list(limit=1))
+    except StorageError as error:
+        _logger.warning("the database cannot be read: %s", error)
+        raise Refusal(_NOT_READY, "the database cannot be read: the log of the service says why") from None
     return {"status": "ready"}
 
 

@@ -63,7 +63,7 @@ async def login(request: Request) -> Response:
     try:
         await service.access.principal(f"Bearer {key.strip()}")
     except Refusal as refusal:
-        return page(request, "login.html", {"reason": refusal.detail}, 401)
+        return page(request, "login.html", {"reason": refusal.detail}, refusal.problem.status)
     response = RedirectResponse("/ui", 303)
     # TLS is spoken by the proxy. Who lies about it does so about the own cookie.
     is_over_tls = request.headers.get("X-Forwarded-Proto") == "https"

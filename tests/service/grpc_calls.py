@@ -46,9 +46,10 @@ def publish(channel, frames, metadata=(), timeout=60):
     return channel.stream_unary(f"{RDF}/PublishRdf")(iter(frames), metadata=metadata, timeout=timeout)
 
 
-def patches_of(channel, log, after=0, until=0, timeout=60):
+def patches_of(channel, log, after=0, until=0, timeout=60, metadata=()):
     request = PatchSubscribe(log=log, after=after, until=until)
-    return channel.unary_stream(f"{PATCHES}/SubscribePatches")(request.SerializeToString(), timeout=timeout)
+    call = channel.unary_stream(f"{PATCHES}/SubscribePatches")
+    return call(request.SerializeToString(), timeout=timeout, metadata=metadata)
 
 
 def refusal(call):

@@ -3,12 +3,17 @@
 import os
 import subprocess
 
+import grpc
 import pytest
 from sqlalchemy import create_engine, text
 
+from api.keys import create_key
 from patchlog.log.database import Database
 from patchlog.log.migration import migrate
+from tests.service.grpc_calls import grpc_address, patches_of, refusal
 from tests.waiting import wait_until
+
+TEXT = {"Content-Type": "application/rdf-patch"}
 
 
 @pytest.fixture
@@ -83,6 +88,67 @@ def test_database_that_is_away_is_503_until_it_is_back(own_postgresql_server, st
     assert lives.status_code == 200
     assert log.append(patches.one("b")).json()["version"] == 2
     assert log.get("/verify").json()["sound"]
+
+
+def test_keys_that_cannot_be_looked_up_are_503_on_every_door(own_postgresql_server, start):
+    """They were 500 without a word, which writers take for final; and strangers were told where the database is."""
+    url = own_postgresql_server.new_database()
+    database = Database(url)
+    migrate(database)
+    _, key = create_key(database, ["log:*:admin"])
+    database.close()
+    service = start(url, keys="required", grpc_port=0)
+    client, headers = service.client, {"Authorization": f"Bearer {key}"}
+
+    own_postgresql_server.stop()
+    away = [
+        client.get("/logs", headers=headers),
+        client.post("/logs/people/patches", content=b"TX .\nTC .\n", headers=headers | TEXT),
+        client.get("/rdf-delta/people", headers=headers),
+        client.get("/ui", headers=headers | {"Accept": "application/json"}),
+        client.get("/readyz"),
+    ]
+    pages = [client.get("/ui", headers=headers), client.post("/ui/login", data={"key": key})]
+    with grpc.insecure_channel(grpc_address(service)) as channel:
+        status, detail = refusal(
+            lambda: list(patches_of(channel, "people", metadata=[("authorization", f"Bearer {key}")]))
+        )
+
+    assert [answer.status_code for answer in [*away, *pages]] == [503] * 7
+    for answer in away:
+        assert answer.headers["content-type"] == "application/problem+json"
+        assert int(answer.headers["Retry-After"]) > 0
+        assert "the log of the service says why" in answer.json()["detail"]
+    assert status is grpc.StatusCode.UNAVAILABLE
+    for said in [detail, *(answer.text for answer in [*away, *pages])]:
+        assert ".s.PGSQL" not in said
+        assert "/tmp" not in said
+    own_postgresql_server.go_on()
+    wait_until(lambda: client.get("/logs", headers=headers).status_code == 200)
+
+
+def test_tail_with_a_key_outlives_the_absence_of_its_database(own_postgresql_server, start):
+    url = own_postgresql_server.new_database()
+    database = Database(url)
+    migrate(database)
+    _, key = create_key(database, ["log:*:admin"])
+    database.close()
+    service = start(url, keys="required", heartbeat_seconds=1)
+    client, headers = service.client, {"Authorization": f"Bearer {key}"}
+    client.put("/logs/people", headers=headers).raise_for_status()
+
+    with client.stream("GET", "/logs/people/stream?format=rdf-patch", headers=headers) as tail:
+        chunks = tail.iter_raw()
+        next(chunks)
+        own_postgresql_server.stop()
+        heartbeats = [next(chunks) for _ in range(4)]  # the key is known for two seconds
+        own_postgresql_server.go_on()
+        wait_until(lambda: client.get("/readyz").status_code == 200)
+        client.post("/logs/people/patches", content=b"TX .\nTC .\n", headers=headers | TEXT).raise_for_status()
+        after = next(chunk for chunk in chunks if chunk != b"#\n")
+
+    assert heartbeats == [b"#\n"] * 4
+    assert b"TX ." in after
 
 
 def test_tail_outlives_the_absence_of_its_database(own_postgresql_server, start, new_log, patches):

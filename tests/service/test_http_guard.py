@@ -9,7 +9,9 @@ import time
 import pytest
 
 from api import http_guard
+from api.keys import create_key
 from api.settings import Settings
+from patchlog.log.database import Database
 from tests.waiting import wait_until
 
 BODY = b"TX .\nA <http://example.org/s> <http://example.org/p> <http://example.org/o> .\nTC .\n"
@@ -210,6 +212,45 @@ def test_slow_heads_are_closed(start, sent):
                 connection.sendall(b"x")
         with contextlib.suppress(ConnectionError):
             assert connection.recv(100) == b""
+
+
+@pytest.mark.parametrize(
+    ("path", "media_type", "brings_key"),
+    [
+        ("/ui/login", "application/x-www-form-urlencoded", False),
+        ("/rdf-delta/$/rpc", "application/json", True),
+        ("/logs/people", "application/json", True),
+    ],
+)
+def test_documents_that_do_not_come_are_given_up(start, path, media_type, brings_key):
+    """The form for a key, which everyone may send, kept its connection for ever."""
+    service = start(keys="required", body_seconds=1)
+    database = Database(service.database)
+    _, key = create_key(database, ["log:*:admin"])
+    database.close()
+    method = "PUT" if path == "/logs/people" else "POST"
+    authorization = [f"Authorization: Bearer {key}"] if brings_key else []
+    lines = (
+        f"{method} {path} HTTP/1.1",
+        "Host: localhost",
+        f"Content-Type: {media_type}",
+        *authorization,
+        "Content-Length: 50",
+    )
+
+    received = talk(service, head(*lines), b"k")
+
+    assert (statuses(received), received[-8:]) == ([408], b"<closed>")
+
+
+def test_strangers_send_no_large_documents(start):
+    """To take a form of a megabyte apart stopped the service for half a second."""
+    service = start(keys="required")
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+
+    for size in (5_000, 1_000_000):
+        assert service.client.post("/ui/login", content=b"a" * size, headers=form).status_code == 413
+    assert service.client.post("/ui/login", data={"key": "pl_wrong"}).status_code == 401
 
 
 def test_answer_before_a_slow_upload_does_not_hurry_it(start, new_log):

@@ -3,6 +3,7 @@
 import json
 import re
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import grpc
@@ -12,7 +13,7 @@ from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoRe
 from starlette.routing import Route
 
 from api.app import create_app
-from api.keys import create_key
+from api.keys import create_key, revoke_key
 from api.rdf_delta.rpc import OPERATIONS
 from api.section import Section
 from api.settings import Settings
@@ -21,6 +22,7 @@ from patchlog.log.memory import MemoryLogStore
 from patchlog.wire import PatchSubscribe, RdfStreamSubscribe
 from tests.service.grpc_calls import PATCHES, RDF, frames_of, grpc_address
 from tests.service.test_http_keys import ROUTES as NATIVE
+from tests.waiting import wait_until
 
 PATCH = b"TX .\nA <http://example.org/s> <http://example.org/p> <http://example.org/o> .\nTC .\n"
 TEXT = {"Content-Type": "application/rdf-patch"}
@@ -354,6 +356,116 @@ def test_table_names_every_route_of_every_door(service):
     assert len(methods) >= 4
     ways = {("call", "describe_datasource", way) for way in ("name", "uri")}
     assert over_http | calls | methods == ROUTES.keys() - ways | OTHER
+
+
+class Ending:
+    """A key that is good for a moment: it is revoked, or expires."""
+
+    def __init__(self, service, doors, how):
+        self._database = Database(service.database)
+        self._doors = doors
+        self._how = how
+        seconds = 3 if how == "expires" else 3600
+        self._key, self.text = create_key(self._database, ["log:people-*:append"], expires_seconds=seconds)
+
+    def end(self):
+        if self._how == "is revoked":
+            revoke_key(self._database, self._key.id)
+        self._database.close()
+        wait_until(lambda: self._doors.http("GET", "/logs", self.text).status == 401)
+
+
+@pytest.fixture(params=["is revoked", "expires"])
+def ending(request, service, doors):
+    return Ending(service, doors, request.param)
+
+
+LATER = b"TX .\nA <http://example.org/s> <http://example.org/p> <http://example.org/later> .\nTC .\n"
+
+
+@pytest.mark.parametrize("media_type", ["application/x-jelly-rdf-patch", "application/rdf-patch", "text/event-stream"])
+def test_live_tail_ends_with_its_key(doors, keys, people, ending, media_type):
+    """It went on for as long as its client liked."""
+    headers = {"Accept": media_type, "Authorization": f"Bearer {ending.text}"}
+
+    with doors.client.stream("GET", f"/logs/{people.name}/stream", headers=headers) as tail:
+        chunks = tail.iter_raw()
+        before = next(chunks)
+        ending.end()
+        assert (
+            doors.http("POST", f"/logs/{people.name}/patches", keys["append"], content=LATER, headers=TEXT).status
+            == 201
+        )
+        after = b"".join(chunks)
+
+    assert (b"later" in before, after) == (False, b"")
+
+
+def test_long_poll_is_refused_when_its_key_has_ended(doors, keys, people, ending):
+    def poll():
+        return doors.http("GET", f"/logs/{people.name}/stream?after=1&wait=60", ending.text)
+
+    with ThreadPoolExecutor() as pool:
+        answer = pool.submit(poll)
+        ending.end()
+        doors.http("POST", f"/logs/{people.name}/patches", keys["append"], content=LATER, headers=TEXT)
+
+        assert answer.result().status == 401
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "headers"),
+    [
+        ("POST", "/logs/{log}/patches", TEXT),
+        ("POST", "/rdf-delta/{log}", {}),
+    ],
+)
+def test_upload_is_refused_when_its_key_has_ended(doors, keys, people, ending, method, path, headers):
+    def body():
+        yield b"H id <uuid:%b> .\n" % str(uuid.uuid4()).encode()
+        yield b"TX .\nA <http://example.org/s> <http://example.org/p> <http://example.org/later> .\n"
+        ending.end()
+        yield b"TC .\n"
+
+    refused = doors.http(method, path.format(log=people.name), ending.text, content=body(), headers=headers)
+
+    assert refused.status == 401
+    assert '"version":1' in doors.http("GET", f"/logs/{people.name}", keys["read"]).text
+
+
+@pytest.mark.parametrize("call", ["SubscribeRdf", "SubscribePatches"])
+def test_subscription_ends_with_its_key(doors, keys, people, ending, call):
+    place, request = {
+        "SubscribeRdf": (RDF, RdfStreamSubscribe(topic=people.name)),
+        "SubscribePatches": (PATCHES, PatchSubscribe(log=people.name)),
+    }[call]
+    metadata = [("authorization", f"Bearer {ending.text}")]
+    messages = doors.channel.unary_stream(f"{place}/{call}")(request.SerializeToString(), metadata=metadata, timeout=60)
+
+    next(messages)
+    ending.end()
+    assert doors.http("POST", f"/logs/{people.name}/patches", keys["append"], content=LATER, headers=TEXT).status == 201
+
+    with pytest.raises(grpc.RpcError) as ended:
+        assert [message for message in messages if b"later" in message] == []
+    assert ended.value.code() is grpc.StatusCode.UNAUTHENTICATED
+
+
+@pytest.mark.parametrize("call", ["PublishRdf", "PublishPatches"])
+def test_publication_is_refused_when_its_key_has_ended(doors, keys, people, ending, call):
+    def messages():
+        if call == "PublishRdf":
+            yield from frames_of([['"1"']])
+        ending.end()
+
+    place, name = {"PublishRdf": (RDF, "topic"), "PublishPatches": (PATCHES, "log")}[call]
+    metadata = [("authorization", f"Bearer {ending.text}"), (name, people.name)]
+
+    with pytest.raises(grpc.RpcError) as refused:
+        doors.channel.stream_unary(f"{place}/{call}")(messages(), metadata=metadata, timeout=60)
+
+    assert refused.value.code() is grpc.StatusCode.UNAUTHENTICATED
+    assert '"version":1' in doors.http("GET", f"/logs/{people.name}", keys["read"]).text
 
 
 def test_unknown_path_says_nothing_without_a_key(doors, keys):

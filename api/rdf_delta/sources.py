@@ -5,12 +5,13 @@ A log that was not created here has the URI `delta:NAME`, as RDF Delta's own too
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Final
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import and_, bindparam, or_, select
 
 from api.errors import Refusal
 from api.rdf_delta.documents import BAD_REQUEST, Source
@@ -82,7 +83,8 @@ class Sources:
 
     def with_uri(self, uri: str, is_wanted: Callable[[str], bool]) -> Source | None:
         """The data source with that URI; of several with names that are wanted, the newest."""
-        found = [source for source in self.all() if source.uri == uri and is_wanted(source.log.name)]
+        names = filter(is_wanted, self._names_with_uri(uri))
+        found = [source for name in names if (source := self.named(name)) is not None and source.uri == uri]
         return max(found, key=lambda source: source.log.created, default=None)
 
     def create(self, name: str, uri: str | None) -> Source:
@@ -136,11 +138,30 @@ class Sources:
         return log if log is not None and log.id == id else None
 
     def _looked_for(self, id: str) -> Source | None:
-        for source in self.all():
-            self._names[source.log.id] = source.log.name
-            if source.log.id == id:
-                return source
-        return None
+        """The data source with an id that is not known yet, without a look at all of them."""
+        if self._database is None:
+            return next((source for source in self.all() if source.log.id == id), None)
+        try:
+            wanted = uuid.UUID(id).bytes
+        except ValueError:
+            return None
+        with self._database.reading() as connection:
+            name = connection.execute(select(LOG.c.name).where(LOG.c.id == wanted)).scalar()
+        source = None if name is None else self.named(name)
+        if source is None or source.log.id != id:
+            return None
+        self._names[id] = source.log.name
+        return source
+
+    def _names_with_uri(self, uri: str) -> list[str]:
+        if self._database is None:
+            return [source.log.name for source in self.all() if source.uri == uri]
+        usual = and_(RDF_DELTA_SOURCE.c.uri.is_(None), LOG.c.name == uri.removeprefix(usual_uri("")))
+        names = (
+            select(LOG.c.name).outerjoin_from(LOG, RDF_DELTA_SOURCE).where(or_(RDF_DELTA_SOURCE.c.uri == uri, usual))
+        )
+        with self._database.reading() as connection:
+            return list(connection.execute(names).scalars())
 
     def _all_uris(self) -> dict[str, str]:
         if self._database is None:

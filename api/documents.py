@@ -305,6 +305,8 @@ class SnapshotDocument(BaseModel):
     quads: int | None = None
     namespaces: int | None = None
     created: str | None = None
+    log_id: str | None = Field(None, description="With `version` and `hash`, the position to go on from.")
+    hash: str | None = Field(None, description="The chain hash at that version.")
     format_version: int | None = None
 
 

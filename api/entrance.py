@@ -47,7 +47,7 @@ _PAGES: Final = "/ui"
 """Below it a person is asked for a key by a page of its own."""
 
 _LIVE: Final = re.compile(r"/logs/[^/]+/stream")
-_EXPOSED: Final = "ETag, Link, Location, Patchlog-Id, Patchlog-Version, Retry-After, X-Request-Id"
+_EXPOSED: Final = "ETag, Link, Location, Patchlog-Id, Patchlog-Position, Patchlog-Version, Retry-After, X-Request-Id"
 
 
 class Entrance:

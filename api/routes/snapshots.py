@@ -7,6 +7,7 @@ import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import closing
 from typing import Annotated, Any, Final
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import JSONResponse
@@ -30,6 +31,7 @@ from api.snapshot_forms import FORMS, as_form, part_of, taken_as, taken_from
 from api.tracing import working
 from patchlog.errors import PatchLogError, SnapshotBusy, SnapshotNotFound
 from patchlog.log.documents import build_document, snapshot_document
+from patchlog.log.position import Position
 from patchlog.log.records import Snapshot, SnapshotBuild
 from patchlog.log.snapshots.index import Begun
 from patchlog.log.snapshots.store import LocalSnapshots
@@ -125,7 +127,7 @@ async def build_snapshot(
 async def read_snapshot(request: Request, log: str, snapshot: _Which) -> Response:
     """Get the dataset at a version. As Jelly-RDF it is what is stored, and comes in parts too; in JSON it is described.
 
-    `Patchlog-Version` says from where to go on with the patches.
+    `Patchlog-Position` says from where to go on with the patches: log id, version and chain hash.
     """
     service = service_of(request)
     form = chosen(request, (*FORMS, JSON))
@@ -263,11 +265,13 @@ def _described(log: str, snapshot: Snapshot, status: int) -> Response:
 
 def _headers(service: Service, log: str, snapshot: Snapshot, *, is_numbered: bool) -> dict[str, str]:
     scope = "public" if service.access.is_open else "private"
+    after = {"after": snapshot.version, "hash": snapshot.hash.hex(), "log_id": snapshot.log_id}
     headers = {
         "Cache-Control": f"{scope}, max-age=31536000, immutable" if is_numbered else "no-cache",
         "Vary": "Accept, Accept-Encoding",
         "Patchlog-Version": str(snapshot.version),
-        "Link": f'</logs/{log}/stream?after={snapshot.version}>; rel="next"',
+        "Patchlog-Position": str(Position.of(snapshot)),
+        "Link": f'</logs/{log}/stream?{urlencode(after)}>; rel="next"',
     }
     return headers if snapshot.id is None else headers | {"Patchlog-Id": snapshot.id}
 

@@ -52,7 +52,7 @@ class AsyncHttpSnapshots:
         failures = Failures()
         while place < snapshot.bytes:
             try:
-                async for chunk in self._answer(version, place):
+                async for chunk in self._answer(snapshot, place):
                     place += len(chunk)
                     failures.forget()
                     yield chunk
@@ -64,9 +64,9 @@ class AsyncHttpSnapshots:
         """Delete a snapshot."""
         await self._connection.carry_out(self._calls.delete(version))
 
-    async def _answer(self, version: int, place: int) -> AsyncIterator[bytes]:
-        async with self._connection.answer(self._calls.bytes_behind(version, place)) as response:
-            before = bytes_before(place, response)
+    async def _answer(self, snapshot: Snapshot, place: int) -> AsyncIterator[bytes]:
+        async with self._connection.answer(self._calls.bytes_behind(snapshot.version, place)) as response:
+            before = bytes_before(place, response, snapshot)
             with translated(self._connection.url):
                 async for chunk in response.aiter_bytes():
                     yield chunk[before:]

@@ -9,10 +9,11 @@ from typing import Any, Final
 import httpx
 
 from patchlog.client.exchange import Exchange, Pause, Request, asked
-from patchlog.errors import SnapshotNotFound, SnapshotRefused, StorageError, UsageError
+from patchlog.errors import HistoryMismatch, SnapshotNotFound, SnapshotRefused, StorageError, UsageError
 from patchlog.formats import JELLY, NQUADS
 from patchlog.log.contract import SnapshotFormat
 from patchlog.log.documents import read_build, read_snapshot
+from patchlog.log.position import Position
 from patchlog.log.records import Snapshot, SnapshotBuild
 
 __all__ = ["SnapshotCalls", "bytes_before", "check_complete"]
@@ -99,8 +100,19 @@ class SnapshotCalls:
         return documents
 
 
-def bytes_before(place: int, response: httpx.Response) -> int:
-    """How many bytes of the answer come before a place: not all servers know of ranges."""
+def bytes_before(place: int, response: httpx.Response, snapshot: Snapshot) -> int:
+    """How many bytes of the answer come before a place: not all servers know of ranges.
+
+    Raises HistoryMismatch where the answer is of another snapshot: the log may have become another one meanwhile.
+    """
+    position = str(Position.of(snapshot))
+    if (found := response.headers.get("Patchlog-Position", position)) != position:
+        raise HistoryMismatch(
+            f"the snapshot at version {snapshot.version} was at {position}, and is now at {found}: the log was deleted "
+            "and created again, or replaced",
+            version=snapshot.version,
+            log_id=Position.parse(found).log_id,
+        )
     return place if response.status_code == HTTPStatus.OK else 0
 
 

@@ -73,7 +73,7 @@ class HttpSnapshots:
 
     def _answer(self, snapshot: Snapshot, place: int) -> Iterator[bytes]:
         with self._connection.answer(self._calls.bytes_behind(snapshot.version, place)) as response:
-            before = bytes_before(place, response)
+            before = bytes_before(place, response, snapshot)
             with translated(self._connection.url):
                 for chunk in response.iter_bytes():
                     yield chunk[before:]

@@ -24,9 +24,13 @@ def snapshots_of(log: PatchLog) -> FindSnapshot:
             snapshots = log.snapshots
         except UsageError:
             return None  # a file keeps none
-        versions = [snapshot.version for snapshot in snapshots.list()]
-        fitting = [version for version in versions if version >= at_least and (at_most is None or version <= at_most)]
-        return dataset_of(log.position(max(fitting)), snapshots.read(max(fitting))) if fitting else None
+        fitting = [
+            snapshot
+            for snapshot in snapshots.list()
+            if snapshot.version >= at_least and (at_most is None or snapshot.version <= at_most)
+        ]
+        newest = max(fitting, key=lambda snapshot: snapshot.version, default=None)
+        return None if newest is None else dataset_of(Position.of(newest), snapshots.read(newest.version))
 
     return find
 

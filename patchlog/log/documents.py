@@ -154,13 +154,14 @@ def read_position(document: Mapping[str, Any]) -> Position:
 
 def snapshot_document(snapshot: Snapshot) -> Document:
     """Describe a snapshot that is there."""
-    return asdict(snapshot) | {"sha256": snapshot.sha256.hex(), "state": "complete"}
+    hashes = {"sha256": snapshot.sha256.hex(), "hash": snapshot.hash.hex()}
+    return asdict(snapshot) | hashes | {"state": "complete"}
 
 
 def read_snapshot(document: Mapping[str, Any]) -> Snapshot:
     """Read the description of a snapshot."""
     values = {field.name: document[field.name] for field in fields(Snapshot)}
-    return Snapshot(**values | {"sha256": bytes.fromhex(values["sha256"])})
+    return Snapshot(**values | {name: bytes.fromhex(values[name]) for name in ("sha256", "hash")})
 
 
 def build_document(build: SnapshotBuild) -> Document:

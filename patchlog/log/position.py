@@ -13,7 +13,7 @@ from hashlib import sha256
 from typing import Final, Self, TypeAlias
 
 from patchlog.errors import HistoryMismatch, UsageError
-from patchlog.log.records import EMPTY_HEAD, Head, LogDescription, PatchRecord
+from patchlog.log.records import EMPTY_HEAD, Consumer, Head, LogDescription, PatchRecord, Snapshot
 
 __all__ = [
     "After",
@@ -55,6 +55,11 @@ class Position:
             raise UsageError(f"{text!r} is not a position of a log: it is LOG-ID:VERSION:HASH")
         log_id, version, hash = found.groups()
         return cls(log_id, int(version), None if hash is None else bytes.fromhex(hash))
+
+    @classmethod
+    def of(cls, known: Consumer | Snapshot) -> Self:
+        """Return the position of a consumer, or of a snapshot."""
+        return cls(known.log_id, known.version, known.hash)
 
     @property
     def is_complete(self) -> bool:

@@ -216,12 +216,15 @@ class Consumer:
 class Snapshot:
     """The dataset after patches 1 to `version`, as Jelly-RDF of so many bytes.
 
-    `id` is that of the last of these patches; None at version 0, which is what a log was started with.
+    `id` is that of the last of these patches; None at version 0, which is what a log was started with. `log_id`,
+    `version` and `hash` are its position: a reader continues with the patches after that.
     `format_version` is that of the layout of the file, of which there is one so far.
     """
 
     version: int
     id: PatchId | None
+    log_id: str
+    hash: bytes
     sha256: bytes
     bytes: int
     quads: int

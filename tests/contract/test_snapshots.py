@@ -17,6 +17,7 @@ from patchlog.errors import (
     TruncationRefused,
     UsageError,
 )
+from patchlog.log.position import Position
 from patchlog.log.records import LogOptions
 from patchlog.model import (
     Add,
@@ -73,6 +74,41 @@ def three(patch_log, patches):
     for subject in "abc":
         patch_log.append(patches.one(subject))
     return patch_log
+
+
+# Positions
+
+
+def test_snapshot_has_the_position_that_a_reader_goes_on_from(three):
+    made = three.snapshots.build(2)
+
+    assert Position.of(made) == Position.of(three.snapshots.find(2)) == three.position(2)
+    assert [logged.record.version for logged in three.read(Position.of(made))] == [3]
+
+
+def test_snapshot_of_a_truncated_version_keeps_its_position(three):
+    three.snapshots.build()
+    position = three.position(3)
+
+    three.truncate_before(4, force=True)
+
+    assert Position.of(three.snapshots.find(3)) == position
+
+
+def test_dataset_that_a_log_starts_with_is_at_position_0(patch_log):
+    snapshot = patch_log.snapshots.put(0, [b"<http://e/s> <http://e/p> <http://e/o> .\n"], "nquads")
+
+    assert Position.of(snapshot) == patch_log.position(0)
+    assert snapshot.hash == bytes(32)
+
+
+def test_snapshot_that_is_put_where_the_log_says_otherwise_is_refused(three):
+    three.snapshots.build(2)
+    data = data_of(three, 2)
+
+    with pytest.raises(SnapshotRefused):
+        three.snapshots.put(3, [data])
+    assert Position.of(three.snapshots.put(2, [data])) == three.position(2)
 
 
 # Building

@@ -49,6 +49,35 @@ def started_with(log, data=QUADS, headers=NQUADS, version=0):
     return log.client.put(f"{log.path}/snapshots/{version}", content=data, headers=headers)
 
 
+# Positions
+
+
+def test_answer_names_the_position_to_go_on_from(three):
+    document = built(three, version=2).json()
+    position = three.get("/position", params={"version": 2}).json()
+    assert {name: document[name] for name in position} == position
+
+    for accept in ("application/n-quads", JELLY):
+        answer = three.get("/snapshots/2", headers={"Accept": accept})
+        assert answer.headers["patchlog-position"] == "{log_id}:{version}:{hash}".format(**position)
+    rest = three.client.get(f"{answer.links['next']['url']}&wait=1", headers={"Accept": "application/rdf-patch"})
+    assert rest.status_code == 200
+    assert rest.text.count("TC .") == 1
+
+
+def test_link_of_a_snapshot_is_refused_by_a_log_that_took_the_name(three, patches):
+    built(three, version=2)
+    link = three.get("/snapshots/2", headers={"Accept": JELLY}).links["next"]["url"]
+    assert three.client.request("DELETE", three.path, json={"delete": three.name}).status_code == 204
+    assert three.client.put(three.path).status_code == 201
+    for subject in "xyz":
+        three.append(patches.one(subject))
+
+    answer = three.client.get(f"{link}&wait=1")
+
+    assert (answer.status_code, answer.json()["type"].rpartition(":")[2]) == (409, "history-mismatch")
+
+
 # Making one
 
 
@@ -179,8 +208,9 @@ def test_latest_snapshot_is_told_by_its_version(three, operations):
     assert latest.headers["cache-control"] == "no-cache"
     assert latest.headers["patchlog-version"] == "2"
     assert latest.headers["patchlog-id"] == three.get("/patches/2", headers={"Accept": "application/json"}).json()["id"]
-    assert latest.headers["link"] == f'<{three.path}/stream?after=2>; rel="next"'
-    following = three.client.get(f"{three.path}/stream?after=2", params={"wait": 5})
+    link = latest.links["next"]["url"]
+    assert link.startswith(f"{three.path}/stream?after=2&hash=")
+    following = three.client.get(f"{link}&wait=5")
     assert any(
         getattr(operation, "subject", "") == "<http://example.org/c>" for operation in operations(following.content)
     )

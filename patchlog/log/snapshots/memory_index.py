@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from patchlog.log.records import Head, LogOptions, PatchRecord, Snapshot, SnapshotBuild, time_of
+from patchlog.log.records import EMPTY_HEAD, Head, LogOptions, PatchRecord, Snapshot, SnapshotBuild, time_of
 from patchlog.log.snapshots.index import (
     Begun,
     Filed,
@@ -95,9 +95,12 @@ class MemorySnapshotIndex:
             self.renew(begun)
             log = self._found()
             check_complete(_state(log), begun.version)
+            last = log.records[begun.version - 1] if begun.version else None
             snapshot = Snapshot(
                 version=begun.version,
-                id=log.records[begun.version - 1].id if begun.version else None,
+                id=None if last is None else last.id,
+                log_id=log.id,
+                hash=EMPTY_HEAD.hash if last is None else last.chain_hash,
                 sha256=written.sha256,
                 bytes=written.bytes,
                 quads=written.quads,

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, and_, delete, insert, select, update
 from patchlog.errors import LogNotFound
 from patchlog.log.batch import Batch
 from patchlog.log.database import Database
-from patchlog.log.records import Snapshot, SnapshotBuild, time_of
+from patchlog.log.records import EMPTY_HEAD, Snapshot, SnapshotBuild, time_of
 from patchlog.log.rows import AnyRow, id_text, now_ms, options_of
 from patchlog.log.snapshots.index import (
     DEAD_MS,
@@ -193,7 +193,7 @@ def _there(connection: Connection, key: int) -> list[Filed]:
 def _filed() -> Any:
     """One row a snapshot; a log that has none is a row without a version."""
     return (
-        select(SNAPSHOT, PATCH.c.id.label("patch_id"))
+        select(SNAPSHOT, PATCH.c.id.label("patch_id"), PATCH.c.chain_hash, LOG.c.id.label("log_id"))
         .select_from(
             LOG.outerjoin(SNAPSHOT, SNAPSHOT.c.log == LOG.c.key).outerjoin(
                 PATCH, and_(PATCH.c.log == LOG.c.key, PATCH.c.version == SNAPSHOT.c.version)
@@ -212,6 +212,8 @@ def _filed_of(row: AnyRow) -> Filed:
         quads=row.quads,
         namespaces=row.namespaces,
         created=time_of(row.created_ms),
+        log_id=str(UUID(bytes=row.log_id)),
+        hash=EMPTY_HEAD.hash if row.chain_hash is None else row.chain_hash,
         format_version=row.format_version,
     )
     return Filed(snapshot, row.location)

@@ -191,6 +191,7 @@ class HistoryDocument(BaseModel):
     """The quads of a subject, by the versions that they came with."""
 
     quads: list[LastChangeDocument]
+    known_after: int = Field(description="Truncation removed what came and went up to this version; 0: all is known.")
 
 
 class LogDeletionDocument(BaseModel):

@@ -18,7 +18,7 @@ from api.outgoing import PIECES_BYTES, Piece
 from api.parameters import MOST_VERSION, StreamType
 from api.routes.append import APPENDED, answer_appended
 from api.service import Service, service_of
-from patchlog.log.blame import blame, term_of
+from patchlog.log.blame import blame, known_after, term_of
 from patchlog.log.contract import PatchLog
 from patchlog.log.diff import diff, encoded
 from patchlog.log.records import EMPTY_HEAD, LoggedPatch
@@ -125,11 +125,19 @@ async def history_of_subject(
     predicate: str | None = None,
     graph: Annotated[str | None, Query(description="Empty for the default graph.")] = None,
 ) -> Response:
-    """Say of each quad of a subject that is there by which patch it came. Reads the whole log."""
+    """Say of each quad of a subject that is there by which patch it came. Reads the whole log.
+
+    Where patches were truncated away, quads that were there already came with `known_after` or before.
+    """
     service = service_of(request)
     wanted = [None if text is None else term_of(text) for text in (predicate, graph)]
-    found = await service.work(lambda: blame(_until_stopped(service, log), term_of(subject), *wanted))
-    return JSONResponse({"quads": [change.document() for change in found]}, headers={"Cache-Control": "no-cache"})
+    patch_log = _until_stopped(service, log)
+
+    def found() -> dict[str, Any]:
+        quads = [change.document() for change in blame(patch_log, term_of(subject), *wanted)]
+        return {"quads": quads, "known_after": known_after(patch_log)}
+
+    return JSONResponse(await service.work(found), headers={"Cache-Control": "no-cache"})
 
 
 class _UntilStopped:

@@ -17,7 +17,7 @@ from api.rdf_delta.documents import lock_document
 from api.rdf_delta.locks import Locks
 from api.ui.shown import MOST_ROWS, Shortener, plain, prefixes_of, rows_of, shown_rows
 from patchlog.errors import LogNotFound, PositionGone
-from patchlog.log.blame import LastChange, SubjectChange, subject_changes, term_of
+from patchlog.log.blame import LastChange, SubjectChange, known_after, subject_changes, term_of
 from patchlog.log.contract import LogStore, PatchLog
 from patchlog.log.database import Database
 from patchlog.log.diff import diff
@@ -169,13 +169,14 @@ def history_of(log: PatchLog, subject: str | None) -> dict[str, Any]:
         "quads": [_shown_change(change, shortener) for change in islice(last.values(), MOST_ROWS)],
         "changes": [{"sign": "+" if one.is_added else "-"} | _shown_change(one.change, shortener) for one in newest],
         "has_more": max(count, len(last)) > MOST_ROWS,
+        "known_after": known_after(log) if subject else 0,
     }
 
 
 def _shown_change(change: LastChange, shortener: Shortener) -> dict[str, Any]:
     document = change.document()
     short = {place: shortener.short(document[place]) for place in ("subject", "predicate", "object", "graph")}
-    return document | {"short": short}
+    return document | {"short": short, "version_text": change.version_text}
 
 
 def keys_of(database: Database | None) -> dict[str, Any]:

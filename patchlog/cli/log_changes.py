@@ -172,4 +172,4 @@ def _header(text: str) -> tuple[str, str]:
 def _lines(found: Sequence[LastChange]) -> Iterable[str]:
     for change in found:
         who = change.headers.get("who", "-")
-        yield f"{change.version}  {change.time}  {who}  {' '.join(filter(None, change.quad))}"
+        yield f"{change.version_text}  {change.time}  {who}  {' '.join(filter(None, change.quad))}"

@@ -15,7 +15,7 @@ from patchlog.log.records import Snapshot
 from patchlog.model import DEFAULT_GRAPH, Add, Delete, Operation, Quad, Term
 from patchlog.text.terms import iri_term, parse_term
 
-__all__ = ["LastChange", "SubjectChange", "blame", "subject_changes", "term_of"]
+__all__ = ["LastChange", "SubjectChange", "blame", "known_after", "subject_changes", "term_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,11 @@ class LastChange:
     """What the patch says of itself: who, when, why."""
     from_snapshot: bool = False
     """It was there in the snapshot at this version; the patch that put it there is gone."""
+
+    @property
+    def version_text(self) -> str:
+        """The version as far as it is known: `108`, or `108 or before`. Version 0 is what the log was started with."""
+        return f"{self.version} or before" if self.from_snapshot and self.version else str(self.version)
 
     def document(self) -> Document:
         """The same as JSON."""
@@ -55,7 +60,8 @@ def blame(log: PatchLog, subject: Term, predicate: Term | None = None, graph: Te
     """Say of each quad of a subject that is there which patch put it there, as the last.
 
     Adding what was there already is no change. All patches that are kept are read, and the snapshot that stands for
-    those that are not; what is held is the quads of the subject. Raises PositionGone where there is no such snapshot.
+    those that are not; what is held is the quads of the subject. A quad of that snapshot came with its version or
+    before. Raises PositionGone where there is no such snapshot.
     """
     last: dict[Quad, LastChange] = {}
     for one in subject_changes(log, subject, predicate, graph):
@@ -89,9 +95,11 @@ def subject_changes(
     present: set[Quad] = set()
     base = _base(log)
     if base is not None:
+        record = log.find(base.version) if base.version else None
+        time = base.created if record is None else record.time
         for quad in sorted(wanted(snapshot_operations(log, base)).adds):
             present.add(quad)
-            yield SubjectChange(True, LastChange(quad, base.version, base.id, base.created, {}, from_snapshot=True))
+            yield SubjectChange(True, LastChange(quad, base.version, base.id, time, {}, from_snapshot=True))
     for logged in log.read(0 if base is None else base.version):
         record, headers = logged.record, dict[str, Term]()
         change = wanted(operations_of([logged], headers))
@@ -101,6 +109,12 @@ def subject_changes(
         for is_added, quads in ((False, went), (True, came)):
             for quad in sorted(quads):
                 yield SubjectChange(is_added, LastChange(quad, record.version, record.id, record.time, headers))
+
+
+def known_after(log: PatchLog) -> int:
+    """Return the version up to which truncation has removed what came and went; 0 where all of it is known."""
+    base = _base(log)
+    return 0 if base is None else base.version
 
 
 def term_of(text: str) -> Term:

@@ -274,13 +274,20 @@ def test_changes_that_were_truncated_away_are_gone(changed, operations):
 
     gone = [changed.get("/diff?from=1&to=3"), changed.client.post(f"{changed.path}/revert", json={"version": 1})]
     back = changed.get("/diff?from=3&to=2")
-    found = changed.get("/history", params={"subject": "http://example.org/b"}).json()["quads"]
+    history = changed.get("/history", params={"subject": "http://example.org/b"}).json()
+    found = history["quads"]
 
     for answer in gone:
         assert answer.status_code == 410
         assert answer.headers["link"] == f'<{changed.path}/snapshots/latest>; rel="alternate"'
     assert names(effect(operations(back.content)).deletes) == "d"
     assert [(quad["version"], quad["from_snapshot"]) for quad in found] == [(2, True)]
+    assert history["known_after"] == 2
+    page = changed.client.get(f"/ui{changed.path}/history", params={"subject": "http://example.org/b"}).text
+    assert "2 or before" in page
+    assert "up to version 2 is not known" in page
+    compared = changed.client.get(f"/ui{changed.path}/compare", params={"from": 1, "to": 3})
+    assert compared.status_code == 410
 
 
 # Who changed what

@@ -128,3 +128,18 @@ def test_mistakes_are_one_line(failed, place, words):
 
 def test_pipe_cannot_be_compared_with_itself(failed):
     assert "pipe" in failed("diff", "-", "--from", "0")
+
+
+def test_what_truncation_took_is_refused_or_said_to_be_unknown(done, failed, folder):
+    place = ["people", "--database", "sqlite:///log.db"]
+    (folder / "patches.rdfp").write_text(f"{FIRST}Z .\n{SECOND}Z .\n")
+    done("log", "create", *place)
+    done("push", "patches.rdfp", "--log", *place)
+    done("snapshot", "build", *place)
+    done("log", "truncate", *place, "--before", 3, "--force", "--yes")
+
+    blamed = done("log", "blame", *place, "--subject", ADA).text.splitlines()
+
+    assert [line.split("  ")[0] for line in blamed] == ["2 or before", "2 or before"]
+    for command in (["diff", *place, "--from", 0], ["revert", *place, "--version", 1], ["pull", *place]):
+        assert "truncated away" in failed(*command)

@@ -9,7 +9,7 @@ import pytest
 
 from patchlog.effect import Effect, apply_effect, effect
 from patchlog.errors import HeadMismatch, PatchAlreadyExists, PositionGone, RevertConflict, UsageError
-from patchlog.log.blame import blame
+from patchlog.log.blame import blame, known_after
 from patchlog.log.diff import diff, encoded
 from patchlog.log.diff_parts import effects
 from patchlog.log.memory import MemoryLogStore
@@ -338,6 +338,13 @@ def test_blame_goes_back_to_the_snapshot(truncated):
     ]
 
 
+def test_blame_does_not_name_a_version_that_it_cannot_know(truncated):
+    [change] = blame(truncated, quad(1)[0])
+
+    assert (change.version_text, change.time) == ("2 or before", truncated.find(2).time)
+    assert known_after(truncated) == 2
+
+
 def test_log_may_have_begun_with_a_dataset(log):
     log.snapshots.put(0, [f"{' '.join(quad(1)[:3])} .\n".encode()], "nquads")
     append(log, Add(*quad(1)), Add(*quad(2)))
@@ -346,3 +353,5 @@ def test_log_may_have_begun_with_a_dataset(log):
 
     assert set(diff(log, 1, 2)) == {TX, Delete(*quad(2)), TC}
     assert [(change.version, change.from_snapshot) for change in blame(log, quad(1)[0])] == [(0, True)]
+    assert [change.version_text for change in blame(log, quad(1)[0])] == ["0"]
+    assert known_after(log) == 0

@@ -20,7 +20,7 @@ class Mover:
     """Who moves or forgets consumers: its own, and as an administrator those of others.
 
     A consumer without an owner was made before there were owners, or where everyone is the same. It belongs to the
-    first that moves it and is no administrator, as does one whose owner is among the `gone`.
+    first that moves it forward and is no administrator; one whose owner is among the `gone` to the first that moves it.
     """
 
     owner: str | None = None
@@ -28,10 +28,12 @@ class Mover:
     is_admin: bool = False
     gone: frozenset[str] = frozenset()
 
-    def owner_after_advance(self, name: str, before: str | None) -> str | None:
+    def owner_after_advance(self, name: str, before: str | None, *, force: bool) -> str | None:
         """The owner of a consumer that this moves. Raises ConsumerOwned."""
+        if self.is_admin or (before is None and force):
+            return before
         if before is None or before in self.gone:
-            return before if self.is_admin else self.owner
+            return self.owner
         self._check(name, before)
         return before
 

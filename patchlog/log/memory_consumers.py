@@ -63,7 +63,7 @@ class MemoryConsumers:
             log = self._found()
             check_position(position, self._name, log.id, log.head, log.hash_at)
             before = log.consumers.get(name)
-            owner = mover.owner if before is None else mover.owner_after_advance(name, before[2])
+            owner = mover.owner if before is None else mover.owner_after_advance(name, before[2], force=force)
             check_advance(name, before and before[0], version, log.head.version, force=force)
             log.consumers[name] = version, _now_ms(), owner
             return _consumer(log, name)

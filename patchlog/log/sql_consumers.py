@@ -75,7 +75,7 @@ class SqlConsumers:
             before = connection.execute(
                 select(CONSUMER.c.version, CONSUMER.c.owner).where(CONSUMER.c.log == log.key, CONSUMER.c.name == name)
             ).first()
-            owner = mover.owner if before is None else mover.owner_after_advance(name, before.owner)
+            owner = mover.owner if before is None else mover.owner_after_advance(name, before.owner, force=force)
             check_advance(name, before and before.version, version, log.head.version, force=force)
             place = {"version": version, "updated_ms": batch.now_ms, "owner": owner}
             connection.execute(

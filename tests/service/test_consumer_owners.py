@@ -89,6 +89,7 @@ def test_consumer_without_an_owner_belongs_to_the_first_that_moves_it(call, keys
 
     assert call("mine", "DELETE", "/old")[0] == 403
     assert call("admin", "PUT", "/old", json={"version": 1})[1]["owner"] is None
+    assert call("theirs", "PUT", "/old", json={"version": 1, "force": True})[1]["owner"] is None
     assert call("mine", "PUT", "/old", json={"version": 2})[1]["owner"] == f"key:{keys['mine'][0].id}"
     assert call("theirs", "PUT", "/old", json={"version": 3})[0] == 403
 

@@ -19,6 +19,11 @@ class Client:
     """The id of the principal; None where no keys are asked for."""
     address: str
 
+    @property
+    def name(self) -> str:
+        """What it is known by."""
+        return self.owner or self.address
+
 
 async def client_of(request: Request) -> Client:
     """The client that makes a request. Raises Refusal."""

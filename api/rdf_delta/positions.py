@@ -40,12 +40,14 @@ _MOST_CLIENTS: Final = 10_000
 """Whose tracks are kept in memory."""
 _DAY_MS: Final = 86_400_000
 
-_Key: TypeAlias = tuple[str, Client]
+_Key: TypeAlias = tuple[str, str]
+"""The id of a log, and the name of a client."""
 
 
 @dataclass(slots=True)
 class _Known:
     log: LogDescription
+    owner: str | None
     tracks: Tracks
     written: float
     """When it was written, by the monotonic clock."""
@@ -90,7 +92,7 @@ class ClientPositions:
         """Take notice that a client has asked for the head, as it was described."""
         tracks = await self._tracks(log, client)
         there = tracks.looked(log.head.version)
-        known = self._known.get((log.id, client))
+        known = self._known.get((log.id, client.name))
         if there and known is not None and time.monotonic() - known.written > _SEEN_SECONDS:
             for track in there:
                 track.is_changed = True
@@ -112,7 +114,7 @@ class ClientPositions:
                     track.is_changed = track.has_gone_back = False
                 known.written = time.monotonic()
                 try:
-                    is_theirs = await self._service.run(partial(self._write, known.log, key[1], copies))
+                    is_theirs = await self._service.run(partial(self._write, known, copies))
                 except PatchLogError:
                     for track, copy in zip(changed, copies, strict=True):
                         track.is_changed = True
@@ -128,19 +130,16 @@ class ClientPositions:
         await self._service.run(lambda: self._expire(name, time.time_ns() // 1_000_000 - days * _DAY_MS))
 
     async def _tracks(self, log: LogDescription, client: Client, *, is_stale: bool = False) -> Tracks:
-        key = log.id, client
+        key = log.id, client.name
         known = self._known.get(key)
         if known is None or is_stale:
-            if is_stale:
-                await self.flush()
-            tracks = await self._service.run(lambda: self._read(log, client))
+            found = await self._service.run(lambda: self._read(log, client))
             if len(self._known) >= _MOST_CLIENTS:
                 await self.flush()
                 self._known.clear()
-            # Another request of the client may have been as far meanwhile.
-            if is_stale or key not in self._known:
-                self._known[key] = _Known(log, tracks, time.monotonic())
-            known = self._known[key]
+            # Other requests of the client may have been as far meanwhile: what they know stays.
+            known = self._known.setdefault(key, _Known(log, client.owner, Tracks(client), time.monotonic()))
+            known.tracks.merge(found)
         return known.tracks
 
     def _write_soon(self) -> None:
@@ -158,8 +157,8 @@ class ClientPositions:
         _logger.warning("the positions of RDF Delta's clients could not be written and are tried again: %s", error)
         self._write_soon()
 
-    def _read(self, log: LogDescription, client: Client) -> Tracks:
-        tracks = Tracks(client)
+    def _read(self, log: LogDescription, client: Client) -> list[Track]:
+        names, tracks = Tracks(client), []
         reached: dict[str, int] = {}
         if self._database is not None:
             rows = select(RDF_DELTA_TRACK.c.name, RDF_DELTA_TRACK.c.reached).join(
@@ -170,15 +169,16 @@ class ClientPositions:
                 reached = {row.name: row.reached for row in found}
         with suppress(LogNotFound):
             for one in self._service.log(log.name).consumers.list():
-                if tracks.is_named(one.name):
+                if names.is_named(one.name):
                     last = max(one.version, reached.get(one.name, 0))
-                    tracks.all.append(Track(one.name, one.version, last, is_changed=False))
+                    tracks.append(Track(one.name, one.version, last, is_changed=False))
         return tracks
 
-    def _write(self, log: LogDescription, client: Client, tracks: Sequence[Track]) -> bool:
+    def _write(self, known: _Known, tracks: Sequence[Track]) -> bool:
         """Write tracks of a log. False where others have moved them further, or the log is not there any more."""
+        log = known.log
         consumers = self._service.log(log.name).consumers
-        mover = Mover(client.owner, is_admin=True)
+        mover = Mover(known.owner, is_admin=True)
         try:
             for track in tracks:
                 position = Position(log.id, track.base, None)

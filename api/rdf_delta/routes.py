@@ -129,8 +129,7 @@ async def _lose_lock(door: Door, request: Request, name: str) -> None:
     """Take the lock from a client that lacks a patch that is gone: it can never write, and would keep it for ever."""
     log = await door.run(door.service.log(name).describe)
     if door.locks.break_lock(log.id, holder := await client_of(request)) is not None:
-        who = holder.owner or holder.address
-        _logger.warning("%s needs a patch of the log %r that is gone, and loses its lock of that", who, log.name)
+        _logger.warning("%s needs a patch of the log %r that is gone, and loses its lock", holder.name, log.name)
 
 
 def _gone(error: PositionGone, source: str) -> Refusal:

@@ -71,13 +71,23 @@ class Tracks:
     """The tracks of one client in one log."""
 
     def __init__(self, client: Client, tracks: Iterable[Track] = ()) -> None:
-        self.name: Final = PREFIX + _UNSAFE.sub("-", client.owner or client.address)[:_MOST_CHARACTERS]
+        self.name: Final = PREFIX + _UNSAFE.sub("-", client.name)[:_MOST_CHARACTERS]
         self.all: Final = list(tracks)
 
     def is_named(self, consumer: str) -> bool:
         """Whether a consumer is a track of this client."""
         begin, _, number = consumer.rpartition(".")
         return consumer == self.name or (begin == self.name and number.isdigit())
+
+    def merge(self, written: Iterable[Track]) -> None:
+        """Add what is written of the client's tracks, where another process knows more of them."""
+        mine = {track.name: track for track in self.all}
+        for track in written:
+            known = mine.get(track.name)
+            if known is None:
+                self.all.append(track)
+            elif (known.base, known.reached) < (track.base, track.reached) and not known.has_gone_back:
+                known.base, known.reached = track.base, max(known.reached, track.reached)
 
     def fetched(self, version: int, head_version: int) -> bool:
         """Take notice of a fetch. False where no track would be at that version."""

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from api.rdf_delta.clients import Client
-from api.rdf_delta.tracks import Tracks
+from api.rdf_delta.tracks import Track, Tracks
 from tests.service.delta_clients import new_id
 from tests.waiting import wait_until
 
@@ -337,6 +337,17 @@ class TestTracks:
         tracks.looked(49)
         self.fetch(tracks, 4)
         assert self.bases(tracks)[0] == 3
+
+    def test_what_another_process_has_written_is_added(self):
+        tracks = Tracks(HERE)
+        self.fetch(tracks, 1, 2)
+        tracks.merge([Track(tracks.name, 5, 7), Track(f"{tracks.name}.2", 4, 4)])
+        assert self.bases(tracks) == [4, 5]
+        self.fetch(tracks, 8)
+        tracks.merge([Track(tracks.name, 5, 7)])
+        self.fetch(tracks, 9)
+        assert self.bases(tracks) == [4, 5]
+        assert len(tracks.all) == 2
 
     def test_number_of_tracks_is_bounded(self):
         tracks = Tracks(HERE)

@@ -5,12 +5,16 @@ A line is a JSON object. It holds no key, no header and no query, and of a body 
     time  principal  name  door  address  action  log  first_version  version  outcome  status  problem  request
 
 `outcome` is done, begun, refused or failed. Over HTTP the action is the name of the request in /openapi.json.
+
+Of requests without a key that is known, the first of each minute are written, and how many more there were: else
+strangers could have all that matters rotated away.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import math
 import os
 import time
 from contextvars import ContextVar
@@ -28,6 +32,9 @@ __all__ = ["Audit", "note", "note_read", "noted", "versions"]
 
 _LOG: Final = logging.getLogger("patchlog.audit")
 _MOST_CHARACTERS: Final = 200
+_MOST_OF_STRANGERS: Final = 10
+"""Lines a minute."""
+_MINUTE_SECONDS: Final = 60.0
 _READ: Final = "is_read"
 
 _current: ContextVar[dict[str, Any] | None] = ContextVar("audit", default=None)
@@ -74,6 +81,9 @@ class Audit:
             where = "log" if settings.needs_keys else "off"
         self.is_on: Final = where != "off"
         self._handler: logging.Handler | None = None
+        self._minute_begun = -math.inf
+        self._strangers = 0
+        """Requests without a key in this minute."""
         if where not in ("off", "log"):
             self._handler = _file(Path(where), settings)
 
@@ -87,7 +97,22 @@ class Audit:
         """Write an entry. The status is that of HTTP; 0 where there was no answer."""
         _current.set(None)
         if not entry.pop(_READ, False) or status in (401, 403):
+            if principal is None and self._are_too_many_strangers():
+                return
             self.write(principal, **entry, outcome=_outcome(status), status=status)
+
+    def _are_too_many_strangers(self) -> bool:
+        """Count a request without a key, and say whether there were too many in this minute to be written."""
+        now = time.monotonic()
+        if now - self._minute_begun >= _MINUTE_SECONDS:
+            self._write_left_out()
+            self._minute_begun, self._strangers = now, 0
+        self._strangers += 1
+        return self._strangers > _MOST_OF_STRANGERS
+
+    def _write_left_out(self) -> None:
+        if self._strangers > _MOST_OF_STRANGERS:
+            self.write(None, action="left_out", requests=self._strangers - _MOST_OF_STRANGERS, outcome="refused")
 
     def append(
         self, principal: Principal, address: str | None, log: str, appended: Appended | None, status: int, request: str
@@ -120,11 +145,12 @@ class Audit:
             return
         seconds = time.time()
         stamp = f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(seconds))}.{int(seconds % 1 * 1000):03}Z"
-        line = json.dumps({"time": stamp} | who | known, ensure_ascii=False)
+        line = json.dumps({"time": stamp} | who | known)
         self._handler.handle(logging.LogRecord(_LOG.name, logging.INFO, __file__, 0, line, (), None))
 
     def close(self) -> None:
         """Close the file."""
+        self._write_left_out()
         if self._handler is not None:
             self._handler.close()
 

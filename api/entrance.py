@@ -163,9 +163,10 @@ def _limited(limits: Limits, scope: Scope, receive: Receive, held: ExitStack) ->
             held.enter_context(limits.stream(identity))
         return receive
     length = next((value for name, value in scope["headers"] if name == b"content-length"), None)
-    limits.begin(identity, None if length is None else int(length))
-    if length is not None:
+    if length is not None and not int(length):
+        limits.begin(identity)
         return receive
+    limits.begin(identity, None)
 
     async def receive_counted() -> Message:
         message = await receive()

@@ -1,8 +1,8 @@
 """How much a principal may ask for: requests and uploaded bytes a second, and open streams. What is over it is 429.
 
-Each principal has a bucket of two seconds' worth that fills as time goes. A request takes from it when it begins, an
-upload what it says that it has, and a body of unknown length what has come: so one upload may be larger than the
-bucket, and the next waits until that has filled again. Where no keys are asked for, an address is a principal.
+Each principal has a bucket of two seconds' worth that fills as time goes. A request takes from it when it begins, and
+an upload what has come, whatever it says that it has: so one upload may be larger than the bucket, and the next waits
+until that has filled again. Where no keys are asked for, an address is a principal.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Limits:
         self._streams: Final[Counter[str]] = Counter()
 
     def begin(self, identity: str, size: int | None = 0) -> None:
-        """Take a request with a body of that size, or of an unknown one, from what is left. Raises Refusal."""
+        """Take a request from what is left, and a body of that size; None for one that comes later. Raises Refusal."""
         for buckets, what in ((self._requests, "requests"), (self._upload_bytes, "uploaded bytes")):
             seconds = 0.0 if buckets is None else buckets.seconds_until(identity)
             if seconds and (buckets is self._requests or size != 0):

@@ -12,7 +12,7 @@ from asyncio import get_running_loop
 from collections.abc import Sequence
 from contextlib import nullcontext
 from itertools import count
-from json.encoder import encode_basestring
+from json.encoder import encode_basestring_ascii
 from typing import Any, Final
 
 from starlette.requests import ClientDisconnect
@@ -42,7 +42,9 @@ BEGUN: Final = "patchlog.begun"
 """In the state of a scope: when the request came, where that was noticed before."""
 EXCHANGE: Final = "patchlog.exchange"
 """In a scope: what is known of the request."""
-_to_json: Final = json.JSONEncoder(ensure_ascii=False).encode
+# Not all that JSON takes as it is ends up whole in a line: some readers end lines at U+2028 and U+0085, and terminals
+# obey others. So what clients have sent is written in ASCII.
+_to_json: Final = json.JSONEncoder().encode
 
 # To ask the system for random numbers at each request takes longer than all else here.
 _PROCESS: Final = secrets.token_hex(8).encode()
@@ -212,7 +214,7 @@ def _members(values: dict[str, Any]) -> str:
 def _in_json(value: object) -> str:
     """A value of a line. To set up an encoder for each line takes longer than all else here."""
     if isinstance(value, str):
-        return encode_basestring(value)
+        return encode_basestring_ascii(value)
     return repr(value) if type(value) in (int, float) else _to_json(value)
 
 

@@ -94,7 +94,8 @@ class GrpcDoor:
 
     async def start(self) -> int:
         """Listen, and return the port."""
-        address = f"{self._settings.host}:{self._settings.grpc_port}"
+        host = f"[{self._settings.host}]" if ":" in self._settings.host else self._settings.host
+        address = f"{host}:{self._settings.grpc_port}"
         try:
             if self._credentials is None:
                 port: int = self._server.add_insecure_port(address)
@@ -105,7 +106,7 @@ class GrpcDoor:
         await self._server.start()
         for name in ("", _RDF, _PATCHES):
             await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
-        _logger.info("gRPC is at %s:%d", self._settings.host, port)
+        _logger.info("gRPC is at %s:%d", host, port)
         return port
 
     async def stop(self) -> None:

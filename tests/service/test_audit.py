@@ -149,6 +149,40 @@ def test_nothing_secret_is_in_it_or_in_the_log_of_the_service(audited):
     assert f'"principal": "{audited.ids["writer"]}"' in audited.service.log_text
 
 
+def test_strangers_cannot_have_it_rotated_away(start, tmp_path):
+    """Some requests without a key, and nobody could say who deleted a log."""
+    url = f"sqlite:///{tmp_path}/log.db"
+    database = Database(url)
+    migrate(database)
+    _, key = create_key(database, ["log:*:admin"])
+    database.close()
+    file = tmp_path / "audit.log"
+    service = start(url, keys="required", audit_log=file, audit_log_bytes=4096, audit_log_files=1)
+    headers = {"Authorization": f"Bearer {key}"}
+    service.client.put("/logs/people", headers=headers).raise_for_status()
+    service.client.request("DELETE", "/logs/people", json={"delete": "people"}, headers=headers).raise_for_status()
+
+    for _ in range(60):
+        assert service.client.put("/logs/people").status_code == 401
+    service.end()
+
+    lines = [json.loads(line) for path in tmp_path.glob("audit.log*") for line in path.read_text().splitlines()]
+    assert [line for line in lines if line["action"] == "delete_log" and line["outcome"] == "done"]
+    assert 0 < len([line for line in lines if line.get("status") == 401]) < 20
+    assert sum(line.get("requests", 1) for line in lines if line["principal"] is None) == 60
+
+
+def test_nobody_writes_lines_or_commands_into_it(audited):
+    """Some readers end lines at U+2028 and U+0085, and U+009B begins a command of terminals."""
+    for name in ("%e2%80%a8x", "x%c2%85y", "%c2%9b31m", "%0ax", "%1b[31m"):
+        assert audited.ask("reader", "PUT", f"/logs/{name}").status_code == 403
+    audited.service.end()
+
+    for text in (audited.file.read_text(), audited.service.log_text):
+        assert text.isascii()
+        assert all(json.loads(line) for line in text.splitlines())
+
+
 def test_it_is_rotated_by_size(start, tmp_path):
     file = tmp_path / "audit.log"
     service = start(audit_log=file, audit_log_bytes=2048, audit_log_files=2)

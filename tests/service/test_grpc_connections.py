@@ -2,6 +2,7 @@
 
 import os
 import queue
+import re
 import select
 import shutil
 import socket
@@ -397,3 +398,17 @@ def _is_ready(service):
     with suppress(httpx.TransportError):
         return service.client.get("/readyz").is_success
     return False
+
+
+def test_address_of_ipv6_is_listened_to(start):
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        pytest.skip("there is no IPv6 here")
+    service = start(host="::1", grpc_port=0)
+    address = wait_until(lambda: re.search(r"gRPC is at (\[::1\]:\d+)", service.log_text))[1]
+
+    with grpc.insecure_channel(address) as channel:
+        answer = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=60)
+
+    assert answer.status == health_pb2.HealthCheckResponse.SERVING

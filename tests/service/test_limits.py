@@ -79,6 +79,21 @@ def test_uploaded_bytes_are_limited_over_time(start, keys, is_chunked):
     assert int(second.headers["retry-after"]) > 3
 
 
+def test_upload_that_does_not_come_takes_nothing(start, keys):
+    """One that said that it has 9 exabytes kept its key out for millions of years."""
+    service = start(keys="required", upload_bytes_per_second=10_000)
+    service.client.put("/logs/people", headers=keys["greedy"]).raise_for_status()
+    lines = "POST /logs/people/patches HTTP/1.1", "Host: localhost", f"Content-Length: {9 * 10**18}"
+    fields = [f"{name}: {value}" for name, value in (TEXT | keys["greedy"]).items()]
+
+    with service.connect() as connection:
+        connection.sendall("\r\n".join([*lines, *fields, "", ""]).encode())
+        assert connection.recv(1000).startswith(b"HTTP/1.1 413 ")
+
+    after = service.client.post("/logs/people/patches", content=PATCH, headers=TEXT | keys["greedy"])
+    assert after.status_code == 201
+
+
 def test_open_streams_are_limited_over_http_and_grpc(start, keys):
     service = start(keys="required", open_streams=2, grpc_port=0)
     service.client.put("/logs/people", headers=keys["other"]).raise_for_status()

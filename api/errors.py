@@ -51,7 +51,7 @@ class Problem:
 
 PROBLEMS: Final[Mapping[type[errors.PatchLogError], Problem]] = {
     errors.MalformedFrame: Problem(400, "malformed-frame", "The bytes are not what their format says"),
-    errors.LimitExceeded: Problem(400, "limit-exceeded", "The input asks for more than is allowed"),
+    errors.LimitExceeded: Problem(413, "limit-exceeded", "The input asks for more than is allowed"),
     errors.UnsupportedOption: Problem(400, "unsupported-option", "The stream options are not supported"),
     errors.UnknownLookupEntry: Problem(400, "unknown-lookup-entry", "A lookup entry is not defined"),
     errors.UnexpectedRow: Problem(400, "unexpected-row", "A row stands where it must not"),

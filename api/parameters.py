@@ -6,9 +6,21 @@ from typing import Annotated, Final, Literal, TypeAlias
 
 from fastapi import Query
 
+from patchlog.errors import UsageError
 from patchlog.log.position import Position
 
-__all__ = ["HASH", "LAST_NAME", "LOG_ID", "MOST_VERSION", "Hash", "LogId", "StreamType", "Version", "position_of"]
+__all__ = [
+    "HASH",
+    "LAST_NAME",
+    "LOG_ID",
+    "MOST_VERSION",
+    "Hash",
+    "LogId",
+    "StreamType",
+    "Version",
+    "check_stream_type",
+    "position_of",
+]
 
 MOST_VERSION: Final = (1 << 63) - 1
 
@@ -32,6 +44,16 @@ StreamType: TypeAlias = Annotated[
     Literal["frame", "flat", "punctuated"] | None,
     Query(alias="stream-type", description="Of Jelly-Patch. What is stored is punctuated, and goes out as it is."),
 ]
+
+
+def check_stream_type(stream_type: str | None, *, is_jelly: bool, is_live: bool = False) -> None:
+    """Raise UsageError where an answer has no stream type, or cannot have this one."""
+    if stream_type is None:
+        return
+    if not is_jelly:
+        raise UsageError("stream-type is for answers in Jelly-Patch: leave it out, or ask for format=jelly-patch")
+    if is_live and stream_type != "punctuated":
+        raise UsageError("a live stream is punctuated: leave stream-type out, or ask for a range of patches")
 
 
 def position_of(version: int, hash: str | None, log_id: str | None) -> Position:

@@ -15,7 +15,7 @@ from api.documents import AppendDocument, HistoryDocument, RevertDocument
 from api.errors import NO_PATCH, Refusal
 from api.negotiation import BODIES_OF_PATCHES, JELLY_PATCHES, PATCH_TEXT, chosen
 from api.outgoing import PIECES_BYTES, Piece
-from api.parameters import MOST_VERSION, StreamType
+from api.parameters import MOST_VERSION, StreamType, check_stream_type
 from api.routes.append import APPENDED, answer_appended
 from api.service import Service, service_of
 from patchlog.log.blame import blame, known_after, term_of
@@ -57,6 +57,7 @@ async def diff_versions(
     """
     service = service_of(request)
     form = chosen(request, (JELLY_PATCHES, PATCH_TEXT))
+    check_stream_type(stream_type, is_jelly=form is JELLY_PATCHES)
     patch_log = service.log(log)
     to, hashes = await service.run(lambda: _hashes(patch_log, from_version, to_version))
     kind = "text" if form is PATCH_TEXT else stream_type or "punctuated"

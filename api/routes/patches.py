@@ -22,7 +22,7 @@ from api.negotiation import (
     chosen,
     coding_of_answer,
 )
-from api.parameters import MOST_VERSION, Hash, LogId, StreamType, Version, position_of
+from api.parameters import MOST_VERSION, Hash, LogId, StreamType, Version, check_stream_type, position_of
 from api.service import Service, service_of
 from patchlog.errors import PositionGone
 from patchlog.log.documents import Document, record_document
@@ -67,6 +67,7 @@ async def read_patches(
     """
     service = service_of(request)
     form = chosen(request, (JELLY_PATCHES, PATCH_TEXT, JSON))
+    check_stream_type(stream_type, is_jelly=form is JELLY_PATCHES)
     if form is JSON:
         limit = min(limit if limit is not None else _JSON_PAGE, _JSON_PAGE)
     wanted = _Wanted(form is JSON, stream_type)
@@ -103,6 +104,7 @@ async def read_patch(
     """Get one patch, which never changes. As Jelly-Patch it is a whole stream; in JSON it is described."""
     service = service_of(request)
     form = chosen(request, (JELLY_PATCHES, PATCH_TEXT, JSON))
+    check_stream_type(stream_type, is_jelly=form is JELLY_PATCHES)
     wanted = _Wanted(form is JSON, stream_type)
     record, outgoing, document = await service.run(lambda: _one(service, log, patch, wanted))
     coding = coding_of_answer(request) if record.bytes >= _SMALLEST_COMPRESSED and form is not JSON else None

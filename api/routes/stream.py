@@ -12,7 +12,7 @@ from api.answers import Streamed, sent
 from api.errors import Refusal
 from api.negotiation import BODIES_OF_PATCHES, EVENTS, JELLY_PATCHES, PATCH_TEXT, Representation, chosen
 from api.outgoing import Compressor, Outflow, as_events, as_stored, as_text, cut
-from api.parameters import MOST_VERSION, Hash, LogId, Version, position_of
+from api.parameters import MOST_VERSION, Hash, LogId, StreamType, Version, check_stream_type, position_of
 from api.service import service_of
 from api.tails import checked_head
 from patchlog.log.contract import StagingPatchLog
@@ -42,6 +42,7 @@ async def follow(
     wait: Annotated[float | None, Query(ge=0, description="Seconds to wait at most, for one answer that ends.")] = None,
     hash: Hash = None,
     log_id: LogId = None,
+    stream_type: StreamType = None,
     last_event_id: Annotated[int | None, Header(ge=0, le=MOST_VERSION)] = None,
 ) -> Response:
     """Get all patches after a version, and then each new one when it is durable, without end.
@@ -55,6 +56,7 @@ async def follow(
     """
     service = service_of(request)
     form = chosen(request, (JELLY_PATCHES, PATCH_TEXT, EVENTS))
+    check_stream_type(stream_type, is_jelly=form is JELLY_PATCHES, is_live=True)
     if last_event_id is not None and last_event_id != after:
         after, hash = last_event_id, None
     position = position_of(after, hash, log_id)

@@ -27,9 +27,21 @@ from patchlog.cli.outcome import CheckFailed, Session, about, label, naming
 from patchlog.cli.seams import minding_seams
 from patchlog.codec.options import Limits
 from patchlog.engine import PatchDecoder
+from patchlog.errors import TransactionError
 from patchlog.formats import JELLY_PATCH, PATCH_FORMATS, RDF_PATCH, choose_format
 from patchlog.inspection import Detail
-from patchlog.model import DEFAULT_GRAPH, Add, Delete, NamespaceAdd, NamespaceDelete, Operation, Punctuation
+from patchlog.model import (
+    DEFAULT_GRAPH,
+    Add,
+    Delete,
+    NamespaceAdd,
+    NamespaceDelete,
+    Operation,
+    Punctuation,
+    TransactionAbort,
+    TransactionCommit,
+    TransactionStart,
+)
 from patchlog.pipes import drain
 
 __all__ = ["inspect", "validate"]
@@ -102,6 +114,8 @@ def validate(
             source = source_of(compare_to_patch_file, session)
             expected = naming(compare_to_patch_file, patch.read(source, compare_to.name))
             _compare(operations, expected, label(compare_to_patch_file))
+        if strict and seen.is_in_transaction:
+            raise TransactionError("the input ends inside a transaction: commit or abort it")
         check_stream(
             decoder,
             delimited=delimited,
@@ -122,11 +136,16 @@ class _Seen:
 
     operations: int = 0
     patches: int = 0
+    is_in_transaction: bool = False
 
     def count(self, operations: Iterable[Operation]) -> Iterator[Operation]:
         is_in_patch = False
         for operation in operations:
             is_in_patch = not isinstance(operation, Punctuation)
+            if isinstance(operation, TransactionStart):
+                self.is_in_transaction = True
+            elif isinstance(operation, TransactionCommit | TransactionAbort | Punctuation):
+                self.is_in_transaction = False
             if is_in_patch:
                 self.operations += 1
             else:

@@ -114,6 +114,11 @@ class PatchIngest:
         """Whether a patch has begun that has not ended."""
         return self._has_begun
 
+    @property
+    def has_operations(self) -> bool:
+        """Whether the patch that has begun has operations but the headers `id` and `prev`."""
+        return self._operations > 0
+
     def accept(self, operation: Operation, /) -> IngestedPatch | None:
         """Write one operation. A punctuation ends the patch and returns what is known of it."""
         self._has_begun = True

@@ -76,6 +76,11 @@ class StreamDecoder(Spendable, ABC, Generic[_Options, _Result]):
         """Whether the stream is delimited, once that is known."""
         return self._frames.delimited
 
+    @property
+    def frame(self) -> int:
+        """The index of the frame that was read last."""
+        return self._frames.taken - 1
+
     @spending_iteration
     def feed(self, data: bytes, /) -> Iterator[_Result]:
         """Take some bytes and yield what is complete. Exhaust it before the next call."""

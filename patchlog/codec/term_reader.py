@@ -164,8 +164,14 @@ class TermReader:
         return None
 
     def graph_or_last(self, data: bytes, start: int, end: int, oneof: Oneof) -> tuple[Term | None, int]:
-        """Read the graph that a message sets, or take the last one. Statements after it may repeat it."""
-        graph = self.graph(data, start, end, oneof) or self._repeated(GRAPH)
+        """Read the graph that a message sets, or take the last one. Statements after it may repeat it.
+
+        Where there is none it is the default graph, which Jena leaves out.
+        """
+        graph: tuple[Term | None, int] | None = self.graph(data, start, end, oneof)
+        if graph is None and self._last_terms[GRAPH] is None and not self._graph_may_be_missing:
+            graph = DEFAULT_GRAPH, 0
+        graph = graph or self._repeated(GRAPH)
         self._last_terms[GRAPH], self._last_sizes[GRAPH] = graph
         return graph
 

@@ -31,6 +31,8 @@ class PatchIntake(Spendable):
         self._jelly = PatchDecoder(limits=limits) if source == "jelly-patch" else None
         self._decoder = self._jelly or RdfPatchReader()
         self._ingest = PatchIngest(options)
+        self._first_frames: tuple[int | None, int | None] = (None, None)
+        """Of the patch that was begun last: the frame that it began in, and that of its first operation but ids."""
 
     @spending_iteration
     def feed(self, data: bytes, /) -> Iterator[bytes | IngestedPatch]:
@@ -41,16 +43,31 @@ class PatchIntake(Spendable):
     def finish(self) -> Iterator[bytes | IngestedPatch]:
         """Say that the input has ended, and yield the rest. Exhaust it."""
         yield from self._ingested(self._decoder.finish())
-        options = self._jelly.options if self._jelly else None
-        if options is not None and options.stream_type == StreamType.PUNCTUATED and self._ingest.is_in_patch:
+        if self._is_cut:
             raise UnexpectedRow("the stream ends inside a patch: its punctuation row is missing")
         if ended := self._ingest.finish():
             yield self._ingest.take()
             yield ended
 
+    @property
+    def _is_cut(self) -> bool:
+        """Whether the input ends inside a patch of which the writer never leaves the punctuation out.
+
+        Logs store the headers of a patch in a frame of their own. Other writers may leave the last punctuation out.
+        """
+        options = self._jelly.options if self._jelly else None
+        if options is None or options.stream_type != StreamType.PUNCTUATED or not self._ingest.is_in_patch:
+            return False
+        return self._first_frames[0] != self._first_frames[1]
+
     def _ingested(self, operations: Iterable[Operation]) -> Iterator[bytes | IngestedPatch]:
         for operation in operations:
+            frame = self._jelly.frame if self._jelly else None
+            if not self._ingest.is_in_patch:
+                self._first_frames = (frame, None)
             ended = self._ingest.accept(operation)
+            if self._first_frames[1] is None and self._ingest.has_operations:
+                self._first_frames = (self._first_frames[0], frame)
             if frames := self._ingest.take():
                 yield frames
             if ended:

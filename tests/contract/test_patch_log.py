@@ -4,6 +4,7 @@ from hashlib import sha256
 
 import pytest
 
+from patchlog.codec.fields import read_varint
 from patchlog.codec.ingest import header_frame
 from patchlog.codec.options import PatchOptions, StreamType
 from patchlog.engine import PatchDecoder
@@ -201,7 +202,8 @@ def refused(log, data):
     return False
 
 
-def test_stream_without_its_last_punctuation_is_refused(patch_log):
+def test_stream_may_lack_its_last_punctuation(patch_log):
+    """Jelly-JVM's writer leaves it out. The stored bytes have it."""
     from patchlog.codec.frame_writer import FrameWriter
     from patchlog.codec.operation_writer import OperationWriter
 
@@ -209,8 +211,22 @@ def test_stream_without_its_last_punctuation_is_refused(patch_log):
     OperationWriter(PatchOptions(), frames).write(Add("<s>", "<p>", "<o>"))
     frames.end_frame()
 
+    patch_log.append([frames.take()])
+
+    decoded = operations(stored(patch_log))
+    assert [one for one in decoded if not isinstance(one, Header)] == [Add("<s>", "<p>", "<o>", ""), Punctuation()]
+
+
+def test_stored_patch_that_is_cut_between_its_frames_is_refused(patch_log, patches):
+    """Its headers have a frame of their own, by which it is known that it ends with a punctuation."""
+    patch_log.append(patches.one(id=patches.A))
+    whole = stored(patch_log)
+    size, start = read_varint(whole, 0, len(whole))
+
     with pytest.raises(UnexpectedRow, match="ends inside a patch"):
-        patch_log.append([frames.take()])
+        patch_log.append([whole[: start + size]])
+
+    assert patch_log.head().version == 1
 
 
 def test_text_that_ends_inside_a_transaction_is_refused(patch_log):

@@ -2,10 +2,17 @@
 
 import gzip
 import http.client
+import socket
 import time
+from dataclasses import replace
 
 import pytest
 import zstandard
+
+from patchlog.codec.fields import read_varint, varint
+from patchlog.codec.options import PatchOptions
+from patchlog.engine import PatchEncoder
+from patchlog.model import Add, Punctuation, TransactionCommit, TransactionStart
 
 OTHER_HEAD = "00000000-0000-4000-8000-000000000000"
 
@@ -177,7 +184,7 @@ def test_giant_frame_is_refused_at_once(log, declared):
         connection.sendall(f"{head}Content-Length: {1 << 30}\r\n\r\n".encode() + length + bytes(1 << 20))
         refused = connection.recv(1000)  # the rest of the body is not waited for
 
-    assert refused.startswith(b"HTTP/1.1 400 ")
+    assert refused.startswith(b"HTTP/1.1 413 ")
 
 
 @pytest.mark.parametrize("framing", ["length", "chunked"])
@@ -245,6 +252,88 @@ def test_upload_over_the_limit_is_refused(start, new_log, patches):
 
     assert [answer.status_code for answer in (announced, unannounced, unpacked)] == [413, 413, 413]
     assert log.append(patches.one()).status_code == 201
+
+
+@pytest.mark.parametrize("is_text", [False, True])
+@pytest.mark.parametrize("is_small", [False, True])
+def test_what_is_over_the_limits_of_the_codec_is_too_large(log, patches, is_text, is_small):
+    """A frame is refused by the length that it says, so it need not come. Nesting is limited in small bodies too."""
+    if not is_small:
+        data, media_type = varint((16 << 20) + 1) + b"x" * (32 << 10), "application/x-jelly-rdf-patch"
+    elif is_text:
+        nested = "<< " * 600 + "<a> <b> <c>" + " >> <b> <c>" * 600
+        data, media_type = f"A {nested} .\n".encode(), "application/rdf-patch"
+    else:
+        data, media_type = varint((16 << 20) + 1) + b"x", "application/x-jelly-rdf-patch"
+
+    refused = log.append([data], headers={"Content-Type": media_type})
+
+    assert (refused.status_code, refused.json()["type"]) == (413, "urn:patchlog:problem:limit-exceeded")
+    assert log.get().json()["head"]["version"] == 0
+    assert log.append(patches.one()).status_code == 201
+
+
+def unpunctuated(*operations, rows_per_frame=100):
+    """A stream as Jelly-JVM's writer ends it: PUNCTUATED, and without the last punctuation."""
+    encoder = PatchEncoder(PatchOptions(), rows_per_frame=rows_per_frame)
+    for operation in operations:
+        encoder.accept(operation)
+    whole = encoder.finish()
+    size, start = read_varint(whole, 0, len(whole))
+    assert start + size == len(whole)
+    assert whole.endswith(b"\x0a\x02\x7a\x00")
+    return varint(size - 4) + whole[start:-4]
+
+
+STATEMENT = Add("<http://example.org/s>", "<http://example.org/p>", '"o"')
+
+
+@pytest.mark.parametrize("coding", [None, "gzip"])
+@pytest.mark.parametrize("is_chunked", [False, True])
+@pytest.mark.parametrize("many", [1, 2000])
+def test_last_punctuation_may_be_missing_where_the_body_is_whole(log, operations, coding, is_chunked, many):
+    """So that Jelly-JVM's writer can be posted. What is stored has the punctuation."""
+    added = [replace(STATEMENT, object=f'"{i}"') for i in range(many)]
+    body = unpunctuated(TransactionStart(), *added, TransactionCommit(), rows_per_frame=1 << 20)
+    headers = {"Content-Type": "application/x-jelly-rdf-patch"}
+    if coding:
+        body, headers["Content-Encoding"] = gzip.compress(body), coding
+
+    answer = log.client.post(
+        f"{log.path}/patches", content=iter([body[:40], body[40:]]) if is_chunked else body, headers=headers
+    )
+
+    assert answer.status_code == 201
+    stored = operations(log.get("/patches/1").content)
+    assert stored[-1] == Punctuation()
+    assert [one for one in stored if isinstance(one, Add)] == [replace(one, graph="") for one in added]
+
+
+@pytest.mark.parametrize("framing", ["Content-Length: {more}", "Transfer-Encoding: chunked"])
+def test_body_without_its_last_punctuation_that_is_cut_off_leaves_nothing(log, framing):
+    body = unpunctuated(STATEMENT)
+    framing = framing.format(more=len(body) + 4)
+    head = f"POST {log.path}/patches HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-jelly-rdf-patch\r\n"
+    with log.service.connect() as connection:
+        connection.sendall(f"{head}{framing}\r\n\r\n".encode())
+        connection.sendall(b"%x\r\n%b\r\n" % (len(body), body) if "chunked" in framing else body)
+        connection.shutdown(socket.SHUT_WR)
+        connection.recv(1 << 16)
+
+    assert log.get().json()["head"]["version"] == 0
+
+
+@pytest.mark.parametrize("many", [1, 2000])
+def test_stream_that_ends_inside_a_transaction_or_a_frame_is_refused(log, many):
+    added = [replace(STATEMENT, object=f'"{i}"') for i in range(many)]
+    body = unpunctuated(TransactionStart(), *added, rows_per_frame=1 << 20)
+
+    inside_transaction = log.append([body])
+    inside_frame = log.append([body[:-3]])
+
+    assert [inside_transaction.status_code, inside_frame.status_code] == [400, 400]
+    assert inside_transaction.json()["type"] == "urn:patchlog:problem:transaction-order"
+    assert log.get().json()["head"]["version"] == 0
 
 
 def test_slow_body_is_given_up(start, new_log, patches):

@@ -110,6 +110,36 @@ def test_what_is_no_patch_is_refused(five, patch):
     assert five.get(f"/patches/{patch}").status_code in (400, 404)
 
 
+@pytest.mark.parametrize(
+    ("route", "stream_type", "accept"),
+    [
+        ("/stream?wait=1", "frame", "application/x-jelly-rdf-patch"),
+        ("/stream", "flat", "application/x-jelly-rdf-patch"),
+        ("/stream?wait=1", "punctuated", "application/rdf-patch"),
+        ("/stream", "punctuated", "text/event-stream"),
+        ("/patches?after=1", "frame", "application/rdf-patch"),
+        ("/patches?after=1", "frame", "application/json"),
+        ("/patches/2", "flat", "application/rdf-patch"),
+        ("/patches/2", "flat", "application/json"),
+        ("/diff?from=0", "frame", "application/rdf-patch"),
+    ],
+)
+def test_stream_type_that_an_answer_cannot_have_is_refused(five, route, stream_type, accept):
+    joint = "&" if "?" in route else "?"
+
+    refused = five.get(f"{route}{joint}stream-type={stream_type}", headers={"Accept": accept})
+
+    assert refused.status_code == 400
+    assert "stream-type" in refused.json()["detail"]
+
+
+def test_live_stream_may_be_asked_to_be_punctuated(five):
+    as_asked = five.get("/stream?wait=1&stream-type=punctuated")
+
+    assert as_asked.status_code == 200
+    assert as_asked.content == five.get("/stream?wait=1").content
+
+
 def test_frames_hold_a_patch_each(five, operations):
     data = five.get("/patches?stream-type=frame").content
 

@@ -232,6 +232,20 @@ def test_patches_laid_end_to_end_are_remarked_on_unless_canonical(call, done, co
     done("patch", command, stdin=one + canonical + canonical)
 
 
+def test_stream_that_ends_inside_a_transaction_is_not_valid(done, failed, folder):
+    """As `push` refuses it."""
+    whole = done("patch", "to-jelly", "--stream-type", "flat", stdin=b"TX .\nA <a> <b> <c> .\nTC .").out
+    (folder / "open.jellyp").write_bytes(
+        done("patch", "to-jelly", "--stream-type", "flat", stdin=b"TX .\nA <a> <b> <c> .").out
+    )
+
+    assert "inside a transaction" in failed("patch", "validate", "open.jellyp")
+    done("log", "create", "people", "--database", "sqlite:///log.db")
+    assert "inside a transaction" in failed("push", "open.jellyp", "--log", "people", "--database", "sqlite:///log.db")
+    assert done("patch", "validate", "--lax", "open.jellyp").text.startswith("open.jellyp is valid")
+    assert "3 operations" in done("patch", "validate", stdin=whole).text
+
+
 @pytest.fixture
 def datasets(folder):
     rdf.write("before.nq", [(A, B, C), (B, B, C, G), ("_:x", B, C)])

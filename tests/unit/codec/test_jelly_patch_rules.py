@@ -141,8 +141,29 @@ def test_a_missing_graph_is_none_to_lenient_reading(codec, patch, refusal, read)
     ]
 
 
-def test_a_namespace_needs_a_graph_in_a_stream_of_quads(codec, patch, refusal):
-    stream = patch.stream([patch.options(patch.QUADS), patch.namespace_delete("ns")])
+def test_a_namespace_before_any_graph_is_of_the_default_graph(codec, patch, operations):
+    """Jena leaves the default graph out, also in the first row of a stream of quads."""
+    rows = [
+        patch.namespace_delete("ns"),
+        patch.namespace_add("ns", {}),
+        patch.add(**TRIPLE),
+        patch.namespace_add("ns", {}, g_bnode="g"),
+        patch.namespace_delete("ns"),
+    ]
+
+    found = operations(codec.PatchDecoder(), *rows, statements=patch.QUADS)
+
+    assert found == [
+        NamespaceDelete("ns", None, ""),
+        NamespaceAdd("ns", "<a>", ""),
+        Add("_:s", "_:p", "_:o", ""),
+        NamespaceAdd("ns", "<b>", "_:g"),
+        NamespaceDelete("ns", None, "_:g"),
+    ]
+
+
+def test_a_statement_before_any_graph_needs_one_in_a_stream_of_quads(codec, patch, refusal):
+    stream = patch.stream([patch.options(patch.QUADS, generalized=1), patch.add(**TRIPLE)])
 
     assert refusal(codec.PatchDecoder(), stream) == (InvalidTerm, 0, 1)
 

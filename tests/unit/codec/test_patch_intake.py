@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from patchlog.codec.fields import read_varint, varint
 from patchlog.codec.ingest import IngestedPatch, header_frame, stored_options
 from patchlog.codec.options import PatchOptions
 from patchlog.errors import CodecError, TransactionError, UnexpectedRow, UsageError
-from patchlog.model import Add
+from patchlog.model import Add, Header, TransactionCommit, TransactionStart
 
 _OPTIONS = stored_options()
 _ID = "0a1b2c3d-0000-0000-0000-00000000abcd"
@@ -112,14 +113,69 @@ def test_stored_patches_laid_end_to_end_are_one_stream(codec):
     assert [o for o in operations if getattr(o, "key", "") not in ("id", "prev")] == one * 3
 
 
-def test_a_punctuated_stream_that_ends_inside_a_patch_is_refused(codec):
-    encoder = codec.PatchEncoder(PatchOptions(), rows_per_frame=1)
-    encoder.accept(Add("<s>", "<p>", "<o>"))
-    without_punctuation = encoder.take()
+@pytest.mark.parametrize("rows_per_frame", [1, 100])
+@pytest.mark.parametrize("header", [[], [Header("id", f"<urn:uuid:{_ID}>")]], ids=["", "with an id"])
+def test_the_last_punctuation_of_a_whole_stream_may_be_missing(codec, header, rows_per_frame):
+    """As Jelly-JVM's writer leaves it out. What is stored has it."""
+    operations = [*header, TransactionStart(), Add("<s>", "<p>", "<o>"), TransactionCommit()]
+    if rows_per_frame == 1:
+        operations = operations[len(header) :]
+    encoder = codec.PatchEncoder(PatchOptions(), rows_per_frame=rows_per_frame)
+    for operation in operations:
+        encoder.accept(operation)
+    punctuated = encoder.finish()
+    without_punctuation = _without_punctuation(punctuated)
 
-    _, error = _taken_in(codec, "jelly-patch", without_punctuation, 5)
+    for size in (1, 5, 1000):
+        assert _taken_in(codec, "jelly-patch", without_punctuation, size) == _taken_in(
+            codec, "jelly-patch", punctuated, size
+        )
+    whole = codec.WholeIntake("jelly-patch", _OPTIONS)
+    assert whole.take(without_punctuation) == whole.take(punctuated)
 
-    assert error is UnexpectedRow
+
+def test_a_stream_that_ends_inside_a_transaction_is_refused(codec):
+    encoder = codec.PatchEncoder(PatchOptions(), rows_per_frame=100)
+    for operation in (Header("id", f"<urn:uuid:{_ID}>"), TransactionStart(), Add("<s>", "<p>", "<o>")):
+        encoder.accept(operation)
+
+    _, error = _taken_in(codec, "jelly-patch", _without_punctuation(encoder.finish()), 5)
+
+    assert error is TransactionError
+
+
+def test_a_patch_as_logs_store_it_has_to_have_its_punctuation(codec):
+    """Its headers have a frame of their own; a stream that ends behind them was cut between frames."""
+    [frames, _] = codec.PatchIntake("rdf-patch", _OPTIONS).feed(b"A <http://a/s1> <http://a/p> <x> .\nZ .\n")
+    header = header_frame(_ID, None, _OPTIONS)
+
+    for cut in (header, header + _without_punctuation(frames)):
+        for intake in (lambda data: _taken_in(codec, "jelly-patch", data, 7), _whole(codec)):
+            assert intake(cut)[1] is UnexpectedRow
+    assert _taken_in(codec, "jelly-patch", header + frames, 7)[1] is None
+
+
+def _whole(codec):
+    def take(data):
+        try:
+            return codec.WholeIntake("jelly-patch", _OPTIONS).take(data), None
+        except (CodecError, TransactionError) as error:
+            return [], type(error)
+
+    return take
+
+
+def _without_punctuation(stream: bytes) -> bytes:
+    """The last row of the last frame is left out, and the frame too where that is all of it."""
+    position = 0
+    while True:
+        size, start = read_varint(stream, position, len(stream))
+        if start + size == len(stream):
+            break
+        position = start + size
+    assert stream.endswith(b"\x0a\x02\x7a\x00")
+    frame = stream[start:-4]
+    return stream[:position] + (varint(len(frame)) + frame if frame else b"")
 
 
 def test_statements_are_not_taken_in(codec):

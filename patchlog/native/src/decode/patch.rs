@@ -209,6 +209,11 @@ impl<S: Sink> PatchRows<S> {
             StatementType::Triples if self.reading.strict => {
                 return Err(invalid_term("a namespace row has a graph in a stream of triples"));
             }
+            // Jena leaves out the default graph, also where there is none to repeat.
+            _ if self.reading.strict && !terms.can_set(Place::Graph, graph) => {
+                terms.set(sink, Place::Graph, RawTerm::DefaultGraph)?;
+                true
+            }
             _ => set_graph(terms, sink, graph, self.reading.strict)?,
         };
         if has_iri {

@@ -28,7 +28,9 @@ pub struct BodySink {
     writer: PatchWriter,
     patch: Ended,
     has_begun: bool,
-    must_punctuate: bool,
+    is_punctuated: bool,
+    /// A frame ended behind the headers that the patch began with, before any operation: so logs store their patches.
+    is_as_stored: bool,
     pub pieces: Vec<Piece>,
 }
 
@@ -53,14 +55,16 @@ impl BodySink {
             writer: PatchWriter::body(options),
             patch: Ended::default(),
             has_begun: false,
-            must_punctuate: false,
+            is_punctuated: false,
+            is_as_stored: false,
             pieces: Vec::new(),
         }
     }
 
     /// What comes is another input. The one before has ended well.
     pub fn begin_input(&mut self) {
-        self.must_punctuate = false;
+        self.is_punctuated = false;
+        self.is_as_stored = false;
         self.writer.begin_input();
     }
 
@@ -84,12 +88,13 @@ impl BodySink {
         self.flush();
         self.pieces.push(Piece::Ended(std::mem::take(&mut self.patch)));
         self.has_begun = false;
+        self.is_as_stored = false;
         Ok(())
     }
 
-    /// The input has ended: so has its last patch, unless it should have said so.
+    /// The input has ended, whole: so has its last patch, unless its writer never leaves the punctuation out.
     pub fn finish(&mut self) -> Result<()> {
-        if self.must_punctuate && self.has_begun {
+        if self.is_punctuated && self.has_begun && self.is_as_stored {
             return Err(unexpected_row(
                 "the stream ends inside a patch: its punctuation row is missing",
             ));
@@ -117,7 +122,7 @@ impl Sink for BodySink {
 
     fn stream(&mut self, stream: Stream<'_>) -> Result<()> {
         if let Stream::Patch(options) = &stream {
-            self.must_punctuate = options.stream_type()? == StreamType::Punctuated;
+            self.is_punctuated = options.stream_type()? == StreamType::Punctuated;
         }
         self.writer.stream(stream)
     }
@@ -208,6 +213,11 @@ impl Sink for BodySink {
     fn punctuation(&mut self) -> Result<()> {
         self.has_begun = true;
         self.end_patch()
+    }
+
+    fn frame_end(&mut self, _metadata: &[(String, Vec<u8>)]) -> Result<()> {
+        self.is_as_stored |= self.has_begun && self.patch.operations == 0;
+        Ok(())
     }
 }
 

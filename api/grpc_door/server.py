@@ -175,21 +175,23 @@ class GrpcDoor:
                 limits.received(identity, len(request))
             yield request
 
-    # The key of a caller is looked at before anything of the request is, as over HTTP.
+    # The key of a caller is looked at before anything of the request is, as over HTTP. So subscriptions too take a
+    # stream of requests, and read one of it: else gRPC has the message of a stranger in memory before it calls us.
 
     def _subscribe(self, name: str, call: _Subscribe) -> Any:
-        async def messages(request: bytes, context: Context) -> AsyncIterator[bytes]:
+        async def messages(requests: AsyncIterator[bytes], context: Context) -> AsyncIterator[bytes]:
             principal = await principal_of(self._service, context)
             with self._limited(principal, context, is_stream=True):
+                request = await anext(aiter(requests), b"")
                 async for message in call(self._service, principal, request, context):
                     yield message
 
-        async def handle(request: bytes, context: Context) -> AsyncIterator[bytes]:
+        async def handle(requests: AsyncIterator[bytes], context: Context) -> AsyncIterator[bytes]:
             with self._told(name, context):
-                async for message in streaming(context, messages(request, context)):
+                async for message in streaming(context, messages(requests, context)):
                     yield message
 
-        return grpc.unary_stream_rpc_method_handler(handle)
+        return grpc.stream_stream_rpc_method_handler(handle)
 
     def _publish(self, name: str, call: _Publish) -> Any:
         async def answer(requests: AsyncIterator[bytes], context: Context) -> bytes:

@@ -451,6 +451,26 @@ def test_subscription_ends_with_its_key(doors, keys, people, ending, call):
     assert ended.value.code() is grpc.StatusCode.UNAUTHENTICATED
 
 
+@pytest.mark.parametrize("call", [f"{RDF}/SubscribeRdf", f"{PATCHES}/SubscribePatches"])
+def test_no_message_of_a_stranger_is_read(start, call):
+    """Some subscriptions without a key, each of 15 MiB, took all memory that there was."""
+    service = start(keys="required", grpc_port=0)
+    before = service.peak_bytes
+    options = [("grpc.max_send_message_length", -1), ("grpc.use_local_subchannel_pool", 1)]
+
+    def ask():
+        with grpc.insecure_channel(grpc_address(service), options=options) as channel:
+            with pytest.raises(grpc.RpcError) as refused:
+                list(channel.unary_stream(call)(b"\0" * (15 << 20), timeout=60))
+            return refused.value.code()
+
+    with ThreadPoolExecutor(12) as pool:
+        statuses = [one.result() for one in [pool.submit(ask) for _ in range(12)]]
+
+    assert statuses == [grpc.StatusCode.UNAUTHENTICATED] * 12
+    assert service.peak_bytes - before < 60 << 20
+
+
 @pytest.mark.parametrize("call", ["PublishRdf", "PublishPatches"])
 def test_publication_is_refused_when_its_key_has_ended(doors, keys, people, ending, call):
     def messages():

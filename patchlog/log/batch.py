@@ -215,9 +215,10 @@ class Batch:
             bytes=log.bytes - size,
         )
 
-    def claim_stage(self, stage: int) -> bool:
-        """Take the chunks of a stage over into a log; False where they were swept away meanwhile."""
-        return self._connection.execute(delete(STAGE).where(STAGE.c.key == stage)).rowcount == 1
+    def claim_stage(self, log: LockedLog, stage: int) -> bool:
+        """Take the chunks of a stage into their log; False where they are of another log, or are swept away."""
+        claimed = delete(STAGE).where(STAGE.c.key == stage, STAGE.c.log == log.key, STAGE.c.begun_ms >= 0)
+        return self._connection.execute(claimed).rowcount == 1
 
     def flush(self) -> None:
         """Write what waits."""

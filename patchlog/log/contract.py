@@ -249,8 +249,23 @@ class StagingPatchLog(PatchLog, Protocol):
     def has_deletes(self, after: int, until: int) -> bool:
         """Whether a patch after a version, until another, deletes statements. Looks at records alone."""
 
-    def verify(self, *, meanwhile: Callable[[], object] | None = None) -> Verification:
-        """As `PatchLog.verify`; `meanwhile` is called at each patch, and what it raises ends it."""
+    def verify(self, *, meanwhile: Callable[[int], object] | None = None) -> Verification:
+        """As `PatchLog.verify`; `meanwhile` is called all the time, with the number of patches that are checked.
+
+        What it raises ends it.
+        """
+
+    def truncate_before(
+        self,
+        version: int | None = None,
+        *,
+        force: bool = False,
+        meanwhile: Callable[[int], object] | None = None,
+    ) -> LogDescription:
+        """As `PatchLog.truncate_before`; `meanwhile` is called all the time, with the version below which all is gone.
+
+        What it raises ends it; what is forgotten by then stays so.
+        """
 
     def prepare(self, data: bytes, format: PatchFormat = "jelly-patch") -> PreparedAppend | None:
         """Check an upload that came whole, without waiting for anything; None where that cannot be: ask `stage` then.

@@ -111,6 +111,13 @@ class MemoryLogStore:
 
     def delete(self, name: str) -> None:
         """Delete a log and all of its patches."""
+        self.begin_delete(name)
+
+    def sweep(self, meanwhile: Callable[[int], object] | None = None) -> None:
+        """A log that was deleted leaves nothing."""
+
+    def begin_delete(self, name: str) -> None:
+        """Delete a log and all of its patches, which takes no time."""
         with self.lock:
             for filed in self.found(name).snapshots.there.values():
                 self.files.delete(filed.location)
@@ -247,20 +254,27 @@ class MemoryPatchLog:
         with self._store.lock:
             return any(record.deletes for record in self._store.found(self._name).records[after:until])
 
-    def verify(self, *, meanwhile: Callable[[], object] | None = None) -> Verification:
+    def verify(self, *, meanwhile: Callable[[int], object] | None = None) -> Verification:
         """Compute all hashes anew."""
         with self._store.lock:
             log = self._store.found(self._name)
             first = log.first_version
             before = head_after(log.records[first - 2]) if first > 1 else EMPTY_HEAD
             options = log.options.patch_options
-            contents = (
-                LoggedContent(record, header_frame(record.id, record.prev, options), chunks)
-                for record, chunks in zip(log.records[first - 1 :], log.chunks[first - 1 :], strict=True)
-            )
-            return verify_chain(contents, before, log.head, meanwhile)
+            kept = list(zip(log.records[first - 1 :], log.chunks[first - 1 :], strict=True))
+            head = log.head
+        contents = (
+            LoggedContent(record, header_frame(record.id, record.prev, options), chunks) for record, chunks in kept
+        )
+        return verify_chain(contents, before, head, meanwhile)
 
-    def truncate_before(self, version: int | None = None, *, force: bool = False) -> LogDescription:
+    def truncate_before(
+        self,
+        version: int | None = None,
+        *,
+        force: bool = False,
+        meanwhile: Callable[[int], object] | None = None,  # noqa: ARG002  it takes no time
+    ) -> LogDescription:
         """Forget the bytes of all patches below a version."""
         with self._store.lock:
             log = self._store.found(self._name)

@@ -9,7 +9,7 @@ from contextlib import suppress
 from threading import Lock
 from typing import Any, Final
 
-from sqlalchemy import bindparam, delete, select
+from sqlalchemy import bindparam, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from patchlog.codec.ingest import header_frame
@@ -41,11 +41,12 @@ from patchlog.log.records import (
 from patchlog.log.rows import AnyRow, description_of, head_of, id_bytes, log_id_of, options_of, record_of
 from patchlog.log.snapshots.changes import MEMORY_BYTES
 from patchlog.log.snapshots.places import files_for
-from patchlog.log.snapshots.sql_index import SqlSnapshotIndex, throw_files_away
+from patchlog.log.snapshots.sql_index import SqlSnapshotIndex
 from patchlog.log.snapshots.store import LocalSnapshots
 from patchlog.log.sql_append import StagedAppend
 from patchlog.log.sql_consumers import SqlConsumers
-from patchlog.log.sql_spool import SqlSpool, sweep_stages
+from patchlog.log.sql_spool import SqlSpool
+from patchlog.log.sql_steps import mark_log_deleted
 from patchlog.log.sql_truncate import truncate_some
 from patchlog.log.staging import Staging
 from patchlog.log.succession import (
@@ -54,6 +55,7 @@ from patchlog.log.succession import (
     last_version,
     verify_chain,
 )
+from patchlog.log.sweeper import Sweeper
 from patchlog.log.tables import LOG, PATCH
 from patchlog.log.upload import DEFAULT_LIMITS, LocalUpload, WholeUploads, append_all
 from patchlog.log.wakeups import Wakeups
@@ -64,6 +66,8 @@ __all__ = ["SqlLogStore", "SqlPatchLog"]
 _LOG_BY_NAME: Final = DriverStatement(select(LOG).where(LOG.c.name == bindparam("wanted")))
 _HEAD_VERSIONS: Final = select(LOG.c.name, LOG.c.head_version).where(LOG.c.name.in_(bindparam("names", expanding=True)))
 
+_ANY: Final = "_"
+"""The trash of snapshots is that of all logs."""
 _MOST_NAMES: Final = 1000
 _MOST_LOGS: Final = 1 << 31
 _POLL_SECONDS: Final = 1.0
@@ -93,7 +97,7 @@ class SqlLogStore:
         """By options, of which there are few: they keep the tables of the codec."""
         self._listening = Lock()
         self._listener: Listener | None = None
-        self.writer.do(Job(sweep_stages))
+        self._sweeper = Sweeper(self.database, self.writer)
 
     def create(self, name: str, options: LogOptions = LogOptions()) -> LogDescription:  # noqa: B008  it is frozen
         """Create an empty log."""
@@ -140,25 +144,35 @@ class SqlLogStore:
             # By code points: PostgreSQL would go by the language of the server.
             name = LOG.c.name if self.database.is_sqlite else LOG.c.name.collate("C")
             rows = connection.execute(
-                select(LOG).where(name > after).order_by(name).limit(None if limit is None else min(limit, _MOST_LOGS))
+                select(LOG)
+                .where(name > after, LOG.c.deleted_ms.is_(None))
+                .order_by(name)
+                .limit(None if limit is None else min(limit, _MOST_LOGS))
             )
             return [description_of(row) for row in rows]
 
     def delete(self, name: str) -> None:
         """Delete a log and all of its patches."""
+        self.begin_delete(name)
+        with suppress(StorageError):  # the log is gone, and so will be its rows when there is a next time
+            self.sweep()
 
-        def run(batch: Batch) -> None:
-            throw_files_away(batch, name)
-            batch.connection.execute(delete(LOG).where(LOG.c.name == name))
-            batch.changed.add(name)
-
-        self.writer.do(Job(run, name, hold=Hold.WHOLE))
+    def begin_delete(self, name: str) -> None:
+        """Have the log gone, and its name free; `sweep` deletes what it has left."""
+        self.writer.do(Job(lambda batch: mark_log_deleted(batch, name), name, hold=Hold.WHOLE))
         self.forget(name)
-        with suppress(StorageError):  # the log is gone, and so will be its files when there is a next time
-            self.log(name).snapshots.sweep()
+
+    def sweep(self, meanwhile: Callable[[int], object] | None = None) -> None:
+        """Delete what is left of logs that were deleted, and of others that is not needed.
+
+        `meanwhile` is called at each step, with their number so far; what it raises leaves the rest for another time.
+        """
+        self.log(_ANY).snapshots.sweep()
+        self._sweeper.sweep(meanwhile)
 
     def close(self) -> None:
         """Finish what is being written, and close all connections."""
+        self._sweeper.close()
         self.writer.close()
         if self._listener is not None:
             self._listener.close()
@@ -329,7 +343,7 @@ class SqlPatchLog:
             ).first()
         return None if found is None else record_of(found)
 
-    def verify(self, *, meanwhile: Callable[[], object] | None = None) -> Verification:
+    def verify(self, *, meanwhile: Callable[[int], object] | None = None) -> Verification:
         """Compute all hashes anew."""
         while True:
             row = self._store.row(self._name)
@@ -344,16 +358,22 @@ class SqlPatchLog:
                 )
             )
             found = verify_chain(contents, before, head_of(row), meanwhile)
-            # What is bad because it was truncated meanwhile is not bad.
-            if found.is_sound or self._store.row(self._name).first_version == row.first_version:
+            # What is bad because it was truncated or deleted meanwhile is not bad.
+            if found.is_sound or self._same_log(row.key).first_version == row.first_version:
                 return found
 
-    def truncate_before(self, version: int | None = None, *, force: bool = False) -> LogDescription:
+    def truncate_before(
+        self,
+        version: int | None = None,
+        *,
+        force: bool = False,
+        meanwhile: Callable[[int], object] | None = None,
+    ) -> LogDescription:
         """Forget the bytes of all patches below a version."""
-        while not self._store.writer.do(
-            Job(lambda batch: truncate_some(batch, self._name, version, force=force), self._name)
-        ):
-            pass
+        step = Job(lambda batch: truncate_some(batch, self._name, version, force=force), self._name)
+        while (cleared := self._store.writer.do(step)) is not None:
+            if meanwhile is not None:
+                meanwhile(cleared)
         return self.describe()
 
     @property
@@ -385,10 +405,10 @@ class SqlPatchLog:
         for logged in logged_patches(self._store.database, log, versions):
             if logged.record.version != missing:
                 break
-            yield LoggedPatch(logged.record, self._complete(logged))
+            yield LoggedPatch(logged.record, self._complete(log, logged))
             missing += 1
         if missing in versions:
-            raise self._not_there(missing)
+            raise self._not_there(log, missing)
 
     def _read_stored(self, log: int, versions: range) -> Iterator[bytes]:
         missing = versions.start
@@ -400,23 +420,30 @@ class SqlPatchLog:
                 left -= len(chunk)
                 yield chunk
             if left:
-                raise self._not_there(missing)
+                raise self._not_there(log, missing)
             missing = found.versions.stop
         if missing in versions:
-            raise self._not_there(missing)
+            raise self._not_there(log, missing)
 
-    def _complete(self, logged: LoggedPatch) -> Iterable[bytes]:
+    def _complete(self, log: int, logged: LoggedPatch) -> Iterable[bytes]:
         """The chunks, with an error behind them where they are not all there."""
         left = logged.record.bytes
         for chunk in logged.chunks:
             left -= len(chunk)
             yield chunk
         if left:
-            raise self._not_there(logged.record.version)
+            raise self._not_there(log, logged.record.version)
 
-    def _not_there(self, version: int) -> PositionGone | StorageError:
+    def _same_log(self, log: int) -> AnyRow:
+        """The row of the log with that key. Raises LogNotFound where the log was deleted, or is another one by now."""
+        row = self._store.row(self._name)
+        if row.key != log:
+            raise LogNotFound(f"the log {self._name!r} was deleted while it was read; another one has its name")
+        return row
+
+    def _not_there(self, log: int, version: int) -> PositionGone | StorageError:
         """Why something of a version is not there. Raises LogNotFound where the log is not there either."""
-        first_version = self._store.row(self._name).first_version
+        first_version = self._same_log(log).first_version
         if version < first_version:
             return PositionGone(version, first_version)
         return StorageError(f"something of version {version} is missing: verify the log {self._name!r}")
@@ -425,5 +452,6 @@ class SqlPatchLog:
         with self._store.database.reading() as connection:
             row = connection.execute(select(PATCH).where(PATCH.c.log == log, PATCH.c.version == version)).first()
         if row is None:  # and records are not truncated
+            self._same_log(log)
             raise StorageError(f"the record of version {version} is missing: verify the log {self._name!r}")
         return record_of(row)

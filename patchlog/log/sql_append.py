@@ -87,7 +87,9 @@ class StagedAppend:
         except LogNotFound:
             self._forget_options()
             raise
-        if log.options != self._options:
+        # The chunks of a stage are those of the log that it was begun for.
+        is_of_another = self._spool is not None and self._spool.stage is not None and self._spool.log_key != log.key
+        if log.options != self._options or is_of_another:
             self._forget_options()
             raise LogNotFound(f"the log {self.log!r} was replaced by another one during an upload to it")
         return log
@@ -103,7 +105,7 @@ class StagedAppend:
         prev = log.head.id
         stage = None if self._spool is None else self._spool.stage
         content_hash = self._hashes.get(prev) or self._staging.first_content_hash(prev)
-        if stage is not None and not batch.claim_stage(stage):
+        if stage is not None and not batch.claim_stage(log, stage):
             raise UsageError("the upload took so long that its beginning was swept away: send it again")
         records = each_next_record(self._staging, log.head, content_hash, batch.time)
         return batch.add(log, self._staging.patches, records, self._staging.first_header(prev), stage)

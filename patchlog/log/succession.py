@@ -151,15 +151,17 @@ class LoggedContent:
 
 
 def verify_chain(
-    contents: Iterable[LoggedContent], before: Head, head: Head, meanwhile: Callable[[], object] | None = None
+    contents: Iterable[LoggedContent], before: Head, head: Head, meanwhile: Callable[[int], object] | None = None
 ) -> Verification:
-    """Check that the patches lead from one head to the other. `meanwhile` is called at each: what it raises ends it."""
+    """Check that the patches lead from one head to the other.
+
+    `meanwhile` is called at each chunk with the number of patches that are checked: what it raises ends it.
+    """
     reached = before
     checked = 0
     for content in contents:
-        if meanwhile is not None:
-            meanwhile()
-        reason = _first_flaw(content, reached)
+        counted = content if meanwhile is None else _counted(content, checked, meanwhile)
+        reason = _first_flaw(counted, reached)
         if reason is not None:
             return Verification(head, checked, reached.version + 1, reason)
         reached = head_after(content.record)
@@ -169,6 +171,15 @@ def verify_chain(
     if (reached.id, reached.hash) != (head.id, head.hash):
         return Verification(head, checked, head.version, "the head of the log is not its last patch")
     return Verification(head, checked)
+
+
+def _counted(content: LoggedContent, checked: int, meanwhile: Callable[[int], object]) -> LoggedContent:
+    def chunks() -> Iterator[bytes]:
+        for chunk in content.chunks:
+            meanwhile(checked)
+            yield chunk
+
+    return LoggedContent(content.record, content.header, chunks())
 
 
 def _first_flaw(content: LoggedContent, before: Head) -> str | None:

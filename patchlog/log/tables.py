@@ -1,6 +1,7 @@
 """The tables of a database with logs. They are made by migrations only (`migrations/`); a test compares the two.
 
-    log           one row a log: where its head is. Who gives out versions holds the lock of this row.
+    log           one row a log: where its head is. Who gives out versions holds the lock of this row. One that was
+                  deleted has a name that no log can have until its rows are gone: `patchlog.log.sql_steps`
     patch         one small row a patch. Kept when its bytes are forgotten.
     patch_chunk   the bytes, in rows of about a mebibyte at most
     stage         one row an upload that did not fit in memory and has no versions yet
@@ -55,7 +56,7 @@ __all__ = [
     "body_of_stage",
 ]
 
-REVISION: Final = "0006"
+REVISION: Final = "0007"
 """The last of the migrations that these tables come from."""
 
 METADATA: Final = MetaData(
@@ -94,6 +95,10 @@ LOG: Final = Table(
     Column("first_version", BigInteger, nullable=False),
     Column("operations", BigInteger, nullable=False),
     Column("bytes", BigInteger, nullable=False),
+    Column("deleted_ms", BigInteger),
+    Column("cleared_version", BigInteger),
+    Column("reserved_by", BigInteger),
+    Column("reserved_until_ms", BigInteger),
     sqlite_autoincrement=True,  # the key of a log that was deleted is not given out again
 )
 

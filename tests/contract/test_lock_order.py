@@ -32,9 +32,14 @@ def slow_lock(self, *arguments):
 batch.Batch.lock = slow_lock
 store = SqlLogStore(url)
 data = sys.stdin.buffer.read(int(sys.stdin.buffer.readline()))
-gate = Event()
-blocker = Thread(target=lambda: store.writer.do(Job(lambda batch: gate.wait())))
-blocker.start()
+is_at_work, gate = Event(), Event()
+
+def block(batch):
+    is_at_work.set()
+    gate.wait()
+
+Thread(target=lambda: store.writer.do(Job(block))).start()
+is_at_work.wait()
 
 def run(call):
     try:
@@ -145,9 +150,15 @@ def test_log_that_was_created_in_a_batch_is_there_for_its_later_writes(store):
         assert batch.connection is not None
         return batch.log("people").name
 
-    gate = Event()
+    is_at_work, gate = Event(), Event()
+
+    def block(_):
+        is_at_work.set()
+        gate.wait(60)
+
     with ThreadPoolExecutor() as threads:
-        threads.submit(store.writer.do, Job(lambda _: gate.wait(10)))
+        threads.submit(store.writer.do, Job(block))
+        assert is_at_work.wait(60)
         creating = threads.submit(store.create, "people")
         wait_until(lambda: store.writer._waiting.qsize() == 1)
         asking = threads.submit(store.writer.do, Job(create_and_ask, "people"))

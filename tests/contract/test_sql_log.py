@@ -390,14 +390,16 @@ def test_log_that_is_deleted_during_an_upload_is_not_found(sql_store, sql_log, p
 def test_verification_ends_when_what_is_done_meanwhile_says_so(sql_log, patches):
     for subject in "abc":
         sql_log.append(patches.one(subject))
-    asked = iter([None, StorageError("the service is stopping")])
+    counts = []
 
-    def meanwhile():
-        if reason := next(asked):
-            raise reason
+    def meanwhile(count):
+        counts.append(count)
+        if count == 2:
+            raise StorageError("the service is stopping")
 
     with pytest.raises(StorageError, match="stopping"):
         sql_log.verify(meanwhile=meanwhile)
+    assert counts == [0, 1, 2]
     assert sql_log.verify().is_sound
 
 

@@ -31,7 +31,7 @@ from patchlog.log.snapshots.replay import Replay
 from patchlog.log.snapshots.writing import PLAIN, Written, texts_of, write_snapshot
 from patchlog.model import Term
 
-__all__ = ["LocalSnapshots"]
+__all__ = ["Check", "LocalSnapshots"]
 
 Check: TypeAlias = Callable[[], object]
 _Lines: TypeAlias = list[Line]
@@ -77,30 +77,39 @@ class LocalSnapshots:
         """The snapshot that is being made, or the last that could not be made."""
         return self._index.pending()
 
-    def build(self, version: int | None = None) -> Snapshot:
-        """Make the snapshot at a version, or at the head, and return when it is durable."""
+    def build(self, version: int | None = None, check: Check = _go_on) -> Snapshot:
+        """Make the snapshot at a version, or at the head, and return when it is durable.
+
+        `check` as of `build_begun`.
+        """
         begun = self.begin(version)
-        return begun if isinstance(begun, Snapshot) else self.build_begun(begun)
+        return begun if isinstance(begun, Snapshot) else self.build_begun(begun, check)
 
     def begin(self, version: int | None = None) -> Begun | Snapshot:
         """The first half of `build`, which takes no time: `build_begun` is the other."""
         begun = self._index.begin(version)
         return begun.snapshot if isinstance(begun, Filed) else begun
 
+    def give_up(self, begun: Begun, reason: str) -> None:
+        """Say that what was begun is not made."""
+        self._give_up(begun, reason)
+
     def build_begun(self, begun: Begun, check: Check = _go_on) -> Snapshot:
         """Make what was begun. `check` is called all the time; what it raises ends the work."""
         return self._made(begun, check, lambda keep: self._written(begun, self._changes_until(begun, keep), keep))
 
-    def put(self, version: int, chunks: Iterable[bytes], format: SnapshotFormat = "jelly") -> Snapshot:
-        """Take a dataset in, or compare it with what the log says."""
+    def put(
+        self, version: int, chunks: Iterable[bytes], format: SnapshotFormat = "jelly", check: Check = _go_on
+    ) -> Snapshot:
+        """Take a dataset in, or compare it with what the log says. `check` as of `build_begun`."""
         if format not in ("jelly", "nquads"):
             raise UsageError(f"{format!r} is not a format of snapshots; there are jelly and nquads")
         if version != 0:
-            return self._checked(self.build(version), chunks, format)
+            return self._checked(self.build(version, check), chunks, format, check)
         begun = self._index.begin(0, is_given=True)
         if isinstance(begun, Filed):
-            return self._checked(begun.snapshot, chunks, format)
-        return self._made(begun, _go_on, lambda keep: self._written_as_sent(begun, chunks, format, keep))
+            return self._checked(begun.snapshot, chunks, format, check)
+        return self._made(begun, check, lambda keep: self._written_as_sent(begun, chunks, format, keep))
 
     def read(self, version: int, *, start: int = 0) -> Iterator[bytes]:
         """The bytes of a snapshot, from a place on."""
@@ -111,12 +120,19 @@ class LocalSnapshots:
         self._index.remove(version)
         self.sweep()
 
-    def verify(self, version: int) -> bool:
-        """Whether the bytes of a snapshot have the hash that they were stored with."""
+    def verify(self, version: int, on_read: Callable[[int], object] | None = None) -> bool:
+        """Whether the bytes of a snapshot have the hash that they were stored with.
+
+        `on_read` gets the number of bytes that were read so far, all the time; what it raises ends the work.
+        """
         filed = self._filed(version)
         digest = sha256()
+        size = 0
         for chunk in self._chunks(filed):
             digest.update(chunk)
+            size += len(chunk)
+            if on_read is not None:
+                on_read(size)
         return digest.digest() == filed.snapshot.sha256
 
     def sweep(self) -> None:
@@ -202,12 +218,12 @@ class LocalSnapshots:
         with self._files.create(begun.location) as write:
             return write_snapshot(texts_of(keep.through(quads)), namespaces, options, write)
 
-    def _checked(self, snapshot: Snapshot, chunks: Iterable[bytes], format: SnapshotFormat) -> Snapshot:
+    def _checked(self, snapshot: Snapshot, chunks: Iterable[bytes], format: SnapshotFormat, check: Check) -> Snapshot:
         """The snapshot that is there, where what was sent has its quads and no others."""
-        taken = self._taken(chunks, format, _go_on)
+        taken = self._taken(chunks, format, check)
         _, mine = self._dataset(self._filed(snapshot.version))
-        both = sum(map(len, resolved(mine, taken, self._spilling)))
-        sent = sum(map(len, resolved((), taken, self._spilling)))
+        both = sum(map(len, _checked_each(resolved(mine, taken, self._spilling), check)))
+        sent = sum(map(len, _checked_each(resolved((), taken, self._spilling), check)))
         if not both == sent == snapshot.quads:
             raise SnapshotRefused(
                 f"the dataset has other quads than the log at version {snapshot.version}: "
@@ -254,6 +270,12 @@ def _plain_first(begun: Begun, write: Callable[[LogOptions], _Result]) -> _Resul
         if begun.options == PLAIN:
             raise
         return write(begun.options)
+
+
+def _checked_each(items: Iterable[_Item], check: Check) -> Iterator[_Item]:
+    for item in items:
+        check()
+        yield item
 
 
 def _quads(filed: Filed, chunks: Iterable[bytes]) -> Iterator[_Lines]:

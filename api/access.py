@@ -13,6 +13,7 @@ from fastapi import Depends, Request
 
 from api.errors import Problem, Refusal, problem_of
 from api.keys import ApiKey, Right, find_key, key_id_of
+from api.pools import CALLER
 from api.principal import OPEN_ACCESS, Principal
 from api.tails import Run
 from patchlog.errors import StorageError
@@ -71,6 +72,7 @@ class Access:
     async def principal(self, authorization: str) -> Principal:
         """The principal that an authorization stands for. Raises Refusal where it is no key of this service."""
         if self._database is None:
+            CALLER.set("")
             return OPEN_ACCESS
         text = _bearer_of(authorization)
         key_id = key_id_of(text)
@@ -82,6 +84,7 @@ class Access:
         key, principal = known
         if key.is_expired:
             raise Refusal(_UNAUTHORIZED, _EXPIRED)
+        CALLER.set(principal.id)
         return principal
 
     async def check_still(self, principal: Principal) -> None:

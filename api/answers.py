@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Final, Self
@@ -44,9 +44,14 @@ class Streamed(StreamingResponse):
 
 
 async def sent(
-    run: Run, first: Sequence[Piece], rest: Iterator[list[Piece]], outflow: Outflow, compressor: Compressor
+    run: Run,
+    first: Sequence[Piece],
+    rest: Iterator[list[Piece]],
+    outflow: Outflow,
+    compressor: Compressor,
+    ended: Callable[[], object] | None = None,
 ) -> AsyncIterator[bytes]:
-    """Yield a finite stream. Reading, converting and compressing are done in threads."""
+    """Yield a finite stream. Reading, converting and compressing are done in threads; `ended` is called at its end."""
 
     def encoded(pieces: Sequence[Piece]) -> bytes:
         return compressor.compress(outflow.encode(pieces))
@@ -65,6 +70,8 @@ async def sent(
                 yield data
         finally:
             reading.cancel()
+            if ended is not None:
+                ended()
     yield compressor.compress(outflow.finish()) + compressor.finish()
 
 
@@ -130,10 +137,11 @@ def answer_patches(
     compressible: bool = True,
     run: Run | None = None,
     outflow: Outflow | None = None,
+    ended: Callable[[], object] | None = None,
 ) -> Response:
     """Answer with patches in a form of them; `run` reads the rest of them, where that may take long.
 
-    With an `outflow` it is that which makes the form.
+    With an `outflow` it is that which makes the form. `ended` is called when nothing is read any more.
     """
     coding = coding_of_answer(request) if compressible else None
     if coding is not None:
@@ -143,7 +151,7 @@ def answer_patches(
     if _size_of(outgoing.first) < _INLINE_BYTES:  # it is all there is, and a stream takes longer to begin than to send
         data = compressor.compress(outflow.encode(outgoing.first) + outflow.finish()) + compressor.finish()
         return Response(data, media_type=form.media_type, headers=dict(headers))
-    content = sent(run or service.run, outgoing.first, outgoing.rest, outflow, compressor)
+    content = sent(run or service.stream, outgoing.first, outgoing.rest, outflow, compressor, ended)
     return Streamed(content, form.media_type, headers)
 
 

@@ -73,15 +73,23 @@ async def batches_of(request: Request, settings: Settings) -> AsyncIterator[tupl
     yield batch, True
 
 
-def pulled(request: Request, settings: Settings, coding: Coding | None) -> Iterator[bytes]:
-    """The body, decompressed, for a thread that asks for it a piece at a time. Call it in the loop of the request."""
+def pulled(
+    request: Request, settings: Settings, coding: Coding | None, ended: Callable[[], object] | None = None
+) -> Iterator[bytes]:
+    """The body, decompressed, for a thread that asks for it a piece at a time. Call it in the loop of the request.
+
+    `ended` is called in that loop when all of it has come.
+    """
     loop = asyncio.get_running_loop()
     batches = batches_of(request, settings)
     pieces: list[bytes] = []
     inflow = Inflow(coding, settings, pieces.append)
 
     async def following() -> tuple[list[bytes], bool]:
-        return await anext(batches)
+        batch, is_last = await anext(batches)
+        if is_last and ended is not None:
+            ended()
+        return batch, is_last
 
     def pull() -> Iterator[bytes]:
         is_last = False

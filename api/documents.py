@@ -18,6 +18,8 @@ __all__ = [
     "HeadDocument",
     "HeldLockDocument",
     "HistoryDocument",
+    "JobDocument",
+    "JobsDocument",
     "LastChangeDocument",
     "LockDocument",
     "LogDeletionDocument",
@@ -331,6 +333,34 @@ class SnapshotVerificationDocument(BaseModel):
     version: int
     sound: bool
     sha256: str
+
+
+class ProgressDocument(BaseModel):
+    """How much of a job is done, of how much where that is known: patches, or bytes of a snapshot."""
+
+    done: int
+    total: int | None
+
+
+class JobDocument(BaseModel):
+    """Some long work."""
+
+    id: str
+    kind: str
+    log: str
+    principal: str | None
+    state: Literal["waiting", "running", "done", "failed", "cancelled"]
+    progress: ProgressDocument | None
+    created: str
+    started: str | None
+    ended: str | None
+    error: str | None
+
+
+class JobsDocument(BaseModel):
+    """Jobs, the newest first."""
+
+    jobs: list[JobDocument]
 
 
 class StatusDocument(BaseModel):

@@ -74,6 +74,7 @@ PROBLEMS: Final[Mapping[type[errors.PatchLogError], Problem]] = {
     errors.SnapshotBusy: Problem(409, "snapshot-busy", "Another snapshot is being made", {"Retry-After": "5"}),
     errors.StorageError: Problem(500, "storage-failed", "The database failed"),
     errors.StorageFull: Problem(507, "storage-full", "There is no room left", {"Retry-After": "60"}),
+    errors.WorkCancelled: Problem(409, "job-cancelled", "The job was cancelled"),
     errors.UsageError: Problem(400, "bad-request", "The request cannot be carried out"),
     errors.MissingExtra: Problem(501, "not-installed", "The service lacks an optional part"),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, ProcessCollector, generate_latest
@@ -11,6 +12,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 import patchlog
+from api.pools import Pool
 from patchlog.engine import IMPLEMENTATION
 from patchlog.errors import LogNotFound
 from patchlog.log.contract import LogStore
@@ -62,6 +64,10 @@ class Metrics:
         self._appended_bytes = Counter(
             "patchlog_appended_bytes", "Stored bytes of the patches appended", registry=self._registry
         )
+        self._waiting = Gauge(
+            "patchlog_pool_waiting", "Calls that wait for a thread", ["pool"], registry=self._registry
+        )
+        self._running = Gauge("patchlog_pool_running", "Calls that have a thread", ["pool"], registry=self._registry)
         self._retries = Counter("patchlog_append_retries", "Uploads of what was there already", registry=self._registry)
 
     def count_requests(self, kind: tuple[str, int], route: str, seconds: Sequence[float], sent_bytes: int) -> None:
@@ -76,6 +82,12 @@ class Metrics:
         for time in seconds:
             times.observe(time)
         self.sent_bytes.inc(sent_bytes)
+
+    def show_pools(self, pools: Iterable[Pool]) -> None:
+        """Have the gauges say how much waits, and how much goes on, in each pool."""
+        for pool in pools:
+            self._waiting.labels(pool.name).set_function(partial(getattr, pool, "waiting"))
+            self._running.labels(pool.name).set_function(partial(getattr, pool, "running"))
 
     def count_call(self, method: str, status: str) -> None:
         """Count a call of gRPC that is over."""

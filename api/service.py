@@ -5,18 +5,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextvars import copy_context
+from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 from fastapi import Request
 
 from api.access import Access
 from api.audit import Audit, note, versions
+from api.errors import Refusal
+from api.jobs import Jobs
 from api.keys import has_keys
 from api.ledger import Ledger
 from api.limits import limits_of
 from api.metrics import Metrics
 from api.origins import Origins
+from api.pools import Pool
 from api.rounds import Rounds
 from api.settings import Settings
 from api.tails import LocalLogStore, Tails
@@ -28,9 +31,6 @@ from patchlog.log.records import Appended
 
 __all__ = ["Service", "service_of"]
 
-_SNAPSHOTS_AT_ONCE: Final = 2
-_LONG_AT_ONCE: Final = 4
-
 _Result = TypeVar("_Result")
 
 
@@ -41,17 +41,24 @@ class Service:
         self.settings: Final = settings
         self.store: Final = store
         self.metrics: Final = Metrics()
+        # Short reads are a large part of what a request takes, and need no turns.
         self._readers = ThreadPoolExecutor(settings.read_threads, "patchlog-read")
-        self._appenders = ThreadPoolExecutor(settings.append_threads, "patchlog-append")
-        self._workers = ThreadPoolExecutor(_LONG_AT_ONCE, "patchlog-work")
-        self._builders = ThreadPoolExecutor(_SNAPSHOTS_AT_ONCE, "patchlog-snapshot")
+        self.commits: Final = Pool("commit", settings.commit_threads)
+        self.uploads: Final = Pool("append", settings.append_threads, settings.append_threads_per_key)
+        self.takings: Final = Pool("take", settings.snapshot_uploads)
+        self.streams: Final = Pool("stream", settings.stream_threads, settings.stream_threads_per_key)
+        self.works: Final = Pool("job", settings.job_threads, settings.jobs_per_key)
+        self.builds: Final = Pool("build", settings.build_threads, settings.jobs_per_key)
+        self._pools: Final = (self.commits, self.uploads, self.takings, self.streams, self.works, self.builds)
+        self.metrics.show_pools(self._pools)
+        self.jobs: Final = Jobs(settings.max_jobs_per_key, self.check_running)
         self.access: Final = Access(_database_with_keys(settings, store), self.run)
         self.origins: Final = Origins(settings)
         self.audit: Final = Audit(settings)
         self.limits: Final = limits_of(settings)
         self.ledger: Final = Ledger(self.metrics)
         self.rounds: Final = Rounds(store.submit)
-        self.tails: Final = Tails(store, self.run, settings.poll_seconds)
+        self.tails: Final = Tails(store, self.stream, settings.poll_seconds)
         self.is_stopping = False
 
     def log(self, name: str) -> StagingPatchLog:
@@ -61,20 +68,38 @@ class Service:
         return staging
 
     def run(self, call: Callable[[], _Result]) -> asyncio.Future[_Result]:
-        """Do in a thread what reads the database."""
+        """Do in a thread a short read of the database."""
         return asyncio.get_running_loop().run_in_executor(self._readers, call)
 
-    def work(self, call: Callable[[], _Result]) -> asyncio.Future[_Result]:
-        """Do in a thread what may read a whole log, so that short reads need not wait for it."""
-        return asyncio.get_running_loop().run_in_executor(self._workers, call)
+    def commit(self, call: Callable[[], _Result]) -> asyncio.Future[_Result]:
+        """Do in a thread a short write, which waits for the disk."""
+        return self.commits.run(call)
+
+    def stream(self, call: Callable[[], _Result]) -> asyncio.Future[_Result]:
+        """Do in a thread a piece of an answer that may be large."""
+        return self.streams.run(call)
+
+    def upload(self, call: Callable[[], _Result]) -> asyncio.Future[_Result]:
+        """Do in a thread what takes a piece of an upload, or appends it."""
+        return self.uploads.run(call)
 
     def submit_append(self, call: Callable[[], _Result]) -> Future[_Result]:
-        """Do in a thread what takes an upload."""
-        return self._appenders.submit(call)
+        """As `upload`, for who has no task that waits for it."""
+        return self.uploads.submit(call)
 
-    def submit_build(self, call: Callable[[], _Result]) -> Future[_Result]:
-        """Do in a thread what takes long; it looks at `check_running` all the time."""
-        return self._builders.submit(copy_context().run, call)
+    async def delete(self, log: str) -> None:
+        """Delete a log: its name is free at once, and a job gives its room back. Raises LogNotFound."""
+        self.jobs.check_room()
+        await self.commit(lambda: self.store.begin_delete(log))
+        with suppress(Refusal):  # the next job of this kind does it too
+            self.jobs.begin(
+                self.builds,
+                "delete",
+                log,
+                lambda job: self.store.sweep(job.progress),
+                can_cancel=False,
+                is_kept=True,
+            )
 
     def count_append(self, log: str, appended: Appended) -> None:
         """Take notice of an append, in metrics, traces and the audit log."""
@@ -95,9 +120,10 @@ class Service:
     def close(self) -> None:
         """Let go of all."""
         self.stop()
-        self._builders.shutdown()
-        self._workers.shutdown(cancel_futures=True)
-        self._appenders.shutdown()
+        for pool in (self.builds, self.works, self.takings, self.streams):
+            pool.close(cancel=True)
+        for pool in (self.uploads, self.commits):
+            pool.close()
         self._readers.shutdown()
         self.audit.close()
 

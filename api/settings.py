@@ -132,10 +132,29 @@ class Settings(BaseSettings):
         description="How often tailed logs are looked at for patches by processes that tell us nothing.",
     )
 
-    append_threads: int = Field(default=64, ge=1, description="Uploads that are worked on at one time.")
     # Small reads are mostly Python, of which one goes on at a time: more threads only take turns.
     read_threads: int = Field(
-        default=2, ge=1, description="Reads of the database at one time; more where it is far away."
+        default=2, ge=1, description="Short reads of the database at one time; more where it is far away."
+    )
+    commit_threads: int = Field(
+        default=8, ge=1, description="Short writes at one time: consumers, new logs, snapshots that are begun."
+    )
+    append_threads: int = Field(default=64, ge=1, description="Uploads that are worked on at one time.")
+    append_threads_per_key: int = Field(default=32, ge=1, description="Those of one API key.")
+    snapshot_uploads: int = Field(default=4, ge=1, description="Datasets that are taken in at one time.")
+    stream_threads: int = Field(
+        default=4, ge=1, description="Pieces of ranges, live tails and downloads that are read at one time."
+    )
+    stream_threads_per_key: int = Field(default=2, ge=1, description="Those of one API key.")
+    job_threads: int = Field(
+        default=4, ge=1, description="Long reads at one time: verifications, differences, histories, datasets."
+    )
+    build_threads: int = Field(
+        default=2, ge=1, description="Long writes at one time: snapshots, truncations, copies, deletions."
+    )
+    jobs_per_key: int = Field(default=2, ge=1, description="Long reads, and long writes, of one API key at one time.")
+    max_jobs_per_key: int = Field(
+        default=100, ge=1, description="Jobs of one API key, going on or waiting; more are refused with 429."
     )
 
     @field_validator("allowed_hosts", "allowed_origins")

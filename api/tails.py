@@ -17,6 +17,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from contextvars import Context
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -57,6 +58,12 @@ class LocalLogStore(LogStore, Protocol):
 
     def listen(self) -> None:
         """Hear of appends by other processes from now on."""
+
+    def begin_delete(self, name: str) -> None:
+        """Have a log gone, and its name free, in no time. Raises LogNotFound."""
+
+    def sweep(self, meanwhile: Callable[[int], object] | None = None) -> None:
+        """Delete what deleted logs have left; `meanwhile` is called with the number of steps, and may raise."""
 
     def submit(self, appends: Sequence[PreparedAppend], told: Told) -> None:
         """Append what was prepared, and tell once what came of each: in any thread, maybe before this returns.
@@ -161,7 +168,8 @@ class Feed:
         self._held_bytes = 0
         self._woken = asyncio.Event()
         self._changed = asyncio.Event()
-        self._task = asyncio.create_task(self._follow())
+        # It reads for all tails, and not for whoever was the first.
+        self._task = asyncio.create_task(self._follow(), context=Context())
 
     @property
     def version(self) -> int:

@@ -21,6 +21,7 @@
     │   └── SnapshotNotFound  ├── SnapshotRefused  └── SnapshotBusy (.version)
     ├── StorageError                   the database failed; its error is chained     .is_transient
     │   └── StorageFull                there is no room left
+    ├── WorkCancelled                  long work was cancelled before its end
     └── UsageError                     a request that cannot be carried out: a wrong option, a file that is not there
         └── MissingExtra               an optional dependency is not installed
 
@@ -63,6 +64,7 @@ __all__ = [
     "UnknownLookupEntry",
     "UnsupportedOption",
     "UsageError",
+    "WorkCancelled",
 ]
 
 
@@ -341,6 +343,10 @@ class StorageFull(StorageError):
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason, is_transient=True)
+
+
+class WorkCancelled(PatchLogError):
+    """Long work, such as a verification, was cancelled before its end. What it had not finished is not there."""
 
 
 class UsageError(PatchLogError):

@@ -50,6 +50,7 @@ _STATUSES: Final[Mapping[type[errors.PatchLogError], grpc.StatusCode]] = {
     errors.HeadMismatch: grpc.StatusCode.FAILED_PRECONDITION,
     errors.PositionGone: grpc.StatusCode.OUT_OF_RANGE,
     errors.LogError: grpc.StatusCode.FAILED_PRECONDITION,
+    errors.WorkCancelled: grpc.StatusCode.ABORTED,
     errors.StorageFull: grpc.StatusCode.RESOURCE_EXHAUSTED,
     errors.StorageError: grpc.StatusCode.INTERNAL,
 }
@@ -147,7 +148,7 @@ async def feed(service: Service, frames: AsyncIterator[bytes], write: Callable[[
         async for some in _batches_of(service, frames):
             if writing is not None:
                 await writing
-            writing = service.run(partial(write, some))
+            writing = service.upload(partial(write, some))
         if writing is not None:
             await writing
     finally:
@@ -162,10 +163,10 @@ async def accept(context: Context) -> None:
 
 async def read_ahead(service: Service, frames: Iterator[list[bytes]]) -> AsyncIterator[bytes]:
     """Frames that are read in a thread, some while those before them are sent."""
-    reading = service.run(lambda: next(frames, None))
+    reading = service.stream(lambda: next(frames, None))
     try:
         while (some := await reading) is not None:
-            reading = service.run(lambda: next(frames, None))
+            reading = service.stream(lambda: next(frames, None))
             for frame in some:
                 yield frame
     finally:

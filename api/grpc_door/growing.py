@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import Final
+from typing import Any, Final
 
 from patchlog.codec.beginning import first_row
 from patchlog.codec.framing import FrameSplitter
@@ -15,10 +15,11 @@ from patchlog.codec.options import Limits, LogicalType, PhysicalType, RdfOptions
 from patchlog.effect import effect
 from patchlog.engine import PatchDecoder, RdfDecoder, RdfEncoder
 from patchlog.errors import InvalidTerm, UnsupportedOption, UsageError
-from patchlog.log.contract import StagingPatchLog
+from patchlog.log.contract import PatchLog, StagingPatchLog
+from patchlog.log.snapshots.store import LocalSnapshots
 from patchlog.model import DEFAULT_GRAPH, Quad, Statement, Term, as_quad
 
-__all__ = ["Deleted", "GrowingStream", "dataset_version", "split_frames"]
+__all__ = ["Deleted", "GrowingStream", "dataset_version", "local_snapshots", "split_frames"]
 
 _ROWS: Final = 1024
 _JOINED_BYTES: Final = 512 << 10
@@ -148,6 +149,13 @@ def dataset_version(log: StagingPatchLog, head: int) -> int | None:
     versions = [snapshot.version for snapshot in log.snapshots.list() if snapshot.version <= head]
     newest = max(versions, default=0)
     return None if log.has_deletes(newest, head) else newest
+
+
+def local_snapshots(log: PatchLog) -> LocalSnapshots:
+    """The snapshots of a log of this process."""
+    snapshots: Any = log.snapshots
+    local: LocalSnapshots = snapshots
+    return local
 
 
 def _triple(quad: Quad) -> Statement:

@@ -52,7 +52,7 @@ async def subscribe_patches(
     await accept(context)
     frames = _Frames()
     if asked.until:
-        patches = await service.run(lambda: cut(log.read(after, until=asked.until)))
+        patches = await service.stream(lambda: cut(log.read(after, until=asked.until)))
         async for frame in read_ahead(service, map(frames.of, patches)):
             yield frame
         return
@@ -76,14 +76,14 @@ async def publish_patches(
     note(log=name)
     require(principal, "append", name)
     expected = _expected_head(metadata_of(context, "if-match"))
-    upload = await service.run(service.log(name).stage)
+    upload = await service.upload(service.log(name).stage)
     try:
         await feed(service, frames, lambda some: upload.write(b"".join(varint(len(frame)) + frame for frame in some)))
         await check_complete(context)
         await service.access.check_still(principal)
-        appended = await service.run(lambda: upload.append(expected))
+        appended = await service.upload(lambda: upload.append(expected))
     except BaseException:
-        await service.run(upload.discard)
+        await service.upload(upload.discard)
         raise
     service.count_append(name, appended)
     return _received(appended)

@@ -63,16 +63,16 @@ class Publication:
 async def published(service: Service, principal: Principal, publication: Publication, context: Context) -> Appended:
     """Append a publication, and return when it is durable."""
     log = service.log(publication.log)
-    upload = await service.run(lambda: log.stage("rdf-patch"))
+    upload = await service.upload(lambda: log.stage("rdf-patch"))
     taking = _Taking(log, upload, is_grouped=publication.is_grouped)
     try:
-        await service.run(lambda: taking.take([publication.first]))
+        await service.upload(lambda: taking.take([publication.first]))
         await feed(service, publication.rest, taking.take)
         await check_complete(context)
         await service.access.check_still(principal)
-        return await service.run(taking.append)
+        return await service.upload(taking.append)
     except BaseException:
-        await service.run(upload.discard)
+        await service.upload(upload.discard)
         raise
 
 

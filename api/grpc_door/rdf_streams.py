@@ -18,7 +18,7 @@ from google.protobuf.message import DecodeError
 from api.access import require
 from api.audit import note
 from api.grpc_door.calls import Context, accept, metadata_of, read_ahead, refuse, refuse_to_go_on
-from api.grpc_door.growing import Deleted, GrowingStream, dataset_version
+from api.grpc_door.growing import Deleted, GrowingStream, dataset_version, local_snapshots
 from api.grpc_door.publishing import Publication, published
 from api.grpc_door.requested import stream_options
 from api.principal import Principal
@@ -55,7 +55,12 @@ async def subscribe_rdf(
     if version is None:
         # As `POST /logs/{log}/snapshots` does.
         require(principal, "append", name)
-        version = (await service.work(partial(log.snapshots.build, head.version if at is None else at))).version
+        version = await service.jobs.do(
+            service.builds,
+            "dataset",
+            name,
+            lambda job: local_snapshots(log).build(head.version if at is None else at, job.check).version,
+        )
     try:
         if version:
             chunks = log.snapshots.read(version)
@@ -66,7 +71,7 @@ async def subscribe_rdf(
             with service.tails.feed(log, head_position(description)) as feed:
                 async for pieces in feed.patches(version, service.settings.heartbeat_seconds):
                     await service.access.check_still(principal)
-                    for frame in await service.run(partial(_frames_of, stream, pieces)):
+                    for frame in await service.stream(partial(_frames_of, stream, pieces)):
                         yield frame
             refuse_to_go_on(service, name)
         if not version:

@@ -114,7 +114,7 @@ class ClientPositions:
                     track.is_changed = track.has_gone_back = False
                 known.written = time.monotonic()
                 try:
-                    is_theirs = await self._service.run(partial(self._write, known, copies))
+                    is_theirs = await self._service.commit(partial(self._write, known, copies))
                 except PatchLogError:
                     for track, copy in zip(changed, copies, strict=True):
                         track.is_changed = True
@@ -127,7 +127,7 @@ class ClientPositions:
         """Forget the consumers of a log whose clients did not come for long. What waits is written before."""
         await self.flush()
         days = self._service.settings.rdf_delta_client_days
-        await self._service.run(lambda: self._expire(name, time.time_ns() // 1_000_000 - days * _DAY_MS))
+        await self._service.commit(lambda: self._expire(name, time.time_ns() // 1_000_000 - days * _DAY_MS))
 
     async def _tracks(self, log: LogDescription, client: Client, *, is_stale: bool = False) -> Tracks:
         key = log.id, client.name

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from datetime import datetime
 from typing import Any, Final, TypeAlias
 
@@ -17,6 +18,7 @@ from api.keys import Right
 from api.rdf_delta.clients import client_of
 from api.rdf_delta.documents import BAD_REQUEST, Source, log_document, parse_id, source_document
 from api.rdf_delta.door import NOT_FOUND, Door
+from patchlog.errors import LogNotFound
 
 __all__ = ["OPERATIONS", "answer_call"]
 
@@ -89,17 +91,17 @@ async def _create_datasource(door: Door, request: Request, arguments: Arguments)
     uri = None if arguments.get("uri") is None else _text(arguments, "uri")
     note(log=name)
     await door.check_all(request, "admin")
-    return {"id": (await door.run(lambda: door.sources.create(name, uri))).log.id}
+    return {"id": (await door.service.commit(lambda: door.sources.create(name, uri))).log.id}
 
 
 async def _copy_datasource(door: Door, request: Request, arguments: Arguments) -> dict[str, Any]:
     source, destination = await _copied(door, request, arguments)
-    return {"id": (await door.run(lambda: door.sources.copy(source, destination))).log.id}
+    return {"id": (await _copy(door, request, source, destination)).log.id}
 
 
 async def _rename_datasource(door: Door, request: Request, arguments: Arguments) -> dict[str, Any]:
     source, destination = await _copied(door, request, arguments)
-    copied = await door.run(lambda: door.sources.copy(source, destination))
+    copied = await _copy(door, request, source, destination)
     await _remove(door, source)
     return {"id": copied.log.id}
 
@@ -145,14 +147,23 @@ async def _unlock(door: Door, request: Request, arguments: Arguments) -> dict[st
     return {}
 
 
+async def _copy(door: Door, request: Request, source: Source, name: str) -> Source:
+    jobs, pool = door.service.jobs, door.service.builds
+    return await jobs.do(
+        pool, "copy", source.log.name, lambda job: door.sources.copy(source, name, job.progress), request
+    )
+
+
 async def _remove(door: Door, source: Source) -> None:
-    await door.run(lambda: door.sources.remove(source))
+    door.sources.forget(source)
+    with suppress(LogNotFound):
+        await door.service.delete(source.log.name)
     door.locks.break_lock(source.log.id)
 
 
 async def _readable(door: Door, request: Request) -> list[Source]:
     principal = await principal_of(request)
-    found = await door.run(lambda: list(door.sources.all()))
+    found = await door.service.stream(lambda: list(door.sources.all()))
     return [source for source in found if principal.allows("read", source.log.name)]
 
 

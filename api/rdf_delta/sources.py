@@ -97,8 +97,11 @@ class Sources:
             self._keep_uri(log, uri)
         return Source(log, uri or usual_uri(name))
 
-    def copy(self, source: Source, name: str) -> Source:
-        """Make a data source with the same patches and ids. Raises Refusal, and what the log raises."""
+    def copy(self, source: Source, name: str, progress: Callable[[int, int], object]) -> Source:
+        """Make a data source with the same patches and ids. Raises Refusal, and what the log raises.
+
+        `progress` is called at each patch with its version and the last one: what it raises ends it, and nothing stays.
+        """
         stamp = datetime.now(UTC).strftime("%Y-%m-%d_%H-%M-%S")
         if source.log.first_version > 1:
             raise Refusal(
@@ -112,19 +115,18 @@ class Sources:
         log, made = self._store.log(source.log.name), self._store.log(name)
         try:
             for logged in log.read():
+                progress(logged.record.version, source.log.head.version)
                 made.append(logged.chunks, expected_head=logged.record.prev)
             copied = made.describe()
             self._keep_uri(copied, f"{source.uri}_{stamp}")
         except BaseException:
-            self._store.delete(name)
+            self._store.begin_delete(name)
             raise
         return Source(copied, f"{source.uri}_{stamp}")
 
-    def remove(self, source: Source) -> None:
-        """Delete a data source with all of its patches."""
+    def forget(self, source: Source) -> None:
+        """Forget what is known of a data source besides its log, which is deleted."""
         self._uris.pop(source.log.name, None)
-        with suppress(LogNotFound):
-            self._store.delete(source.log.name)
 
     def _log_named(self, name: str) -> LogDescription | None:
         with suppress(LogNotFound, UsageError):

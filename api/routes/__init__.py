@@ -6,7 +6,7 @@ from typing import Final
 
 from fastapi import APIRouter
 
-from api.routes import append, changes, consumers, lock, logs, patches, snapshots, stream, system
+from api.routes import append, changes, consumers, jobs, lock, logs, patches, snapshots, stream, system
 from api.ui import reference
 from api.ui import routes as ui
 
@@ -21,6 +21,7 @@ ROUTERS: Final[tuple[APIRouter, ...]] = (
     snapshots.router,
     consumers.router,
     lock.router,
+    jobs.router,
     system.router,
     ui.router,
     reference.router,

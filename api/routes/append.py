@@ -108,7 +108,7 @@ async def take_upload(
     body = batches_of(request, service.settings)
     batch, is_last = await anext(body)
     first = batch
-    arrival, appended = await asyncio.wrap_future(service.submit_append(lambda: begin(first, is_last=is_last)))
+    arrival, appended = await service.upload(lambda: begin(first, is_last=is_last))
     work: Future[Appended | None] = Future()
     work.set_result(appended)
     try:

@@ -13,15 +13,16 @@ from api.answers import Outgoing, answer_patches
 from api.conditions import has_current, immutable, precondition_of
 from api.documents import AppendDocument, HistoryDocument, RevertDocument
 from api.errors import NO_PATCH, Refusal
+from api.jobs import Job, checked, checked_log
 from api.negotiation import BODIES_OF_PATCHES, JELLY_PATCHES, PATCH_TEXT, chosen
 from api.outgoing import PIECES_BYTES, Piece
 from api.parameters import MOST_VERSION, StreamType, check_stream_type
 from api.routes.append import APPENDED, answer_appended
-from api.service import Service, service_of
+from api.service import service_of
 from patchlog.log.blame import blame, known_after, term_of
 from patchlog.log.contract import PatchLog
 from patchlog.log.diff import diff, encoded
-from patchlog.log.records import EMPTY_HEAD, LoggedPatch
+from patchlog.log.records import EMPTY_HEAD
 from patchlog.log.revert import revert
 
 __all__ = ["router"]
@@ -70,12 +71,13 @@ async def diff_versions(
     if has_current(request, current.removeprefix("W/")):
         return Response(status_code=304, headers=headers)
 
-    def begin() -> Outgoing:
-        patches = diff(_until_stopped(service, log), from_version, to)
-        chunks = encoded(patches, patch_log.describe().options)
-        return Outgoing.of_pieces(patch_log, _pieces(to, chunks), 1, stream_type, is_alone=True)
+    def begin(job: Job) -> tuple[Outgoing, Job]:
+        patches = diff(checked_log(patch_log, job.check), from_version, to)
+        chunks = checked(encoded(patches, patch_log.describe().options), job.check)
+        return Outgoing.of_pieces(patch_log, _pieces(to, chunks), 1, stream_type, is_alone=True), job
 
-    return answer_patches(service, request, await service.work(begin), form, headers, run=service.work)
+    outgoing, job = await service.jobs.do(service.works, "diff", log, begin, request, is_listed=False)
+    return answer_patches(service, request, outgoing, form, headers, run=service.works.run, ended=job.leave)
 
 
 @router.post(
@@ -96,13 +98,13 @@ async def revert_versions(request: Request, log: str, document: RevertDocument) 
     patch_log = service.log(log)
     precondition = precondition_of(request)
 
-    def run() -> Any:
+    def run(job: Job) -> Any:
         expected_head = precondition.expected_head(patch_log)
         head = patch_log.head().version
         from_version, to_version = document.range(head)
         _check_there(patch_log, head, to_version)
         return revert(
-            _until_stopped(service, log),
+            checked_log(patch_log, job.check),
             from_version,
             to_version,
             headers=document.headers,
@@ -110,7 +112,9 @@ async def revert_versions(request: Request, log: str, document: RevertDocument) 
             expected_head=expected_head,
         )
 
-    return await answer_appended(service, log, lambda: service.work(run))
+    return await answer_appended(
+        service, log, lambda: service.jobs.do(service.works, "revert", log, run, request, is_listed=False)
+    )
 
 
 @router.get(
@@ -132,39 +136,15 @@ async def history_of_subject(
     """
     service = service_of(request)
     wanted = [None if text is None else term_of(text) for text in (predicate, graph)]
-    patch_log = _until_stopped(service, log)
+    patch_log = service.log(log)
 
-    def found() -> dict[str, Any]:
-        quads = [change.document() for change in blame(patch_log, term_of(subject), *wanted)]
-        return {"quads": quads, "known_after": known_after(patch_log)}
+    def run(job: Job) -> dict[str, Any]:
+        read = checked_log(patch_log, job.check)
+        quads = [change.document() for change in blame(read, term_of(subject), *wanted)]
+        return {"quads": quads, "known_after": known_after(read)}
 
-    return JSONResponse(await service.work(found), headers={"Cache-Control": "no-cache"})
-
-
-class _UntilStopped:
-    """A log whose patches are not read on once the service stops."""
-
-    def __init__(self, service: Service, log: PatchLog) -> None:
-        self._service = service
-        self._log = log
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._log, name)
-
-    def read(self, after: int = 0, *, limit: int | None = None, until: int | None = None) -> Iterator[LoggedPatch]:
-        patches = self._log.read(after, limit=limit, until=until)
-        return (LoggedPatch(logged.record, self._checked(logged.chunks)) for logged in patches)
-
-    def _checked(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
-        for chunk in chunks:
-            self._service.check_running()
-            yield chunk
-
-
-def _until_stopped(service: Service, name: str) -> PatchLog:
-    log: Any = _UntilStopped(service, service.log(name))
-    patch_log: PatchLog = log
-    return patch_log
+    found = await service.jobs.do(service.works, "history", log, run, request, is_listed=False)
+    return JSONResponse(found, headers={"Cache-Control": "no-cache"})
 
 
 def _hashes(log: PatchLog, from_version: int, to_version: int | None) -> tuple[int, str]:

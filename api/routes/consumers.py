@@ -95,9 +95,9 @@ async def _moved(request: Request, log: str, move: Callable[[Mover], _Result]) -
     principal = await principal_of(request)
     mover = Mover(principal.owner, principal.allows("admin", log))
     try:
-        return await service.run(lambda: move(mover))
+        return await service.commit(lambda: move(mover))
     except ConsumerOwned as error:
         owner = error.owner
         if owner is None or not await service.access.is_gone(owner):
             raise
-        return await service.run(lambda: move(replace(mover, gone=frozenset({owner}))))
+        return await service.commit(lambda: move(replace(mover, gone=frozenset({owner}))))

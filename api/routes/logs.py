@@ -19,13 +19,14 @@ from api.documents import (
     TruncationDocument,
     VerificationDocument,
 )
+from api.jobs import Job
 from api.parameters import LAST_NAME, MOST_VERSION, Hash, LogId, position_of
 from api.rdf_delta.door import door_of
 from api.service import Service, service_of
 from patchlog.errors import LogAlreadyExists
 from patchlog.log.documents import description_document, position_document, verification_document
 from patchlog.log.position import Position
-from patchlog.log.records import LogDescription, LogOptions
+from patchlog.log.records import LogDescription, LogOptions, Verification
 
 __all__ = ["router"]
 
@@ -64,7 +65,7 @@ async def list_logs(
 async def create_log(request: Request, log: str, document: NewLogDocument | None = None) -> Response:
     """Create a log. One that is there already stays as it is; where other options are asked for, that is a conflict."""
     service = service_of(request)
-    description, is_new = await service.run(lambda: _created(service, log, document or NewLogDocument()))
+    description, is_new = await service.commit(lambda: _created(service, log, document or NewLogDocument()))
     return _described(description, 201 if is_new else 200)
 
 
@@ -109,15 +110,14 @@ async def log_position(
 
 @router.delete("/logs/{log}", summary="Delete a log", status_code=204, dependencies=[may("admin")])
 async def delete_log(request: Request, log: str, document: LogDeletionDocument) -> Response:
-    """Delete a log with all of its patches. The document names it: `{"delete": "NAME"}`."""
+    """Delete a log with all of its patches. The document names it: `{"delete": "NAME"}`.
+
+    Its name is free at once; its room is given back by a job.
+    """
     check_named(document.delete, log)
     service = service_of(request)
-
-    def delete() -> None:
-        service.log(log)  # which checks the name
-        service.store.delete(log)
-
-    await service.run(delete)
+    service.log(log)  # which checks the name
+    await service.delete(log)
     return Response(status_code=204)
 
 
@@ -136,10 +136,10 @@ async def truncate_log(request: Request, log: str, truncation: TruncationDocumen
     service = service_of(request)
     await door_of(request).positions.expire(log)
 
-    def truncate() -> LogDescription:
-        return service.log(log).truncate_before(truncation.before, force=truncation.force)
+    def truncate(job: Job) -> LogDescription:
+        return service.log(log).truncate_before(truncation.before, force=truncation.force, meanwhile=job.progress)
 
-    return _described(await service.run(truncate))
+    return _described(await service.jobs.do(service.builds, "truncate", log, truncate, request))
 
 
 @router.get(
@@ -151,7 +151,7 @@ async def truncate_log(request: Request, log: str, truncation: TruncationDocumen
 async def verify_log(request: Request, log: str) -> Response:
     """Compute all hashes anew and name the first version that is bad."""
     service = service_of(request)
-    verification = await service.work(lambda: service.log(log).verify(meanwhile=service.check_running))
+    verification = await service.jobs.do(service.works, "verify", log, lambda job: _verified(service, job), request)
     return JSONResponse(verification_document(verification), headers={"Cache-Control": "no-store"})
 
 
@@ -162,6 +162,13 @@ def _described(description: LogDescription, status: int = 200) -> Response:
     if status == 201:
         headers["Location"] = f"/logs/{description.name}"
     return JSONResponse(description_document(description), status, headers)
+
+
+def _verified(service: Service, job: Job) -> Verification:
+    log = service.log(job.log)
+    described = log.describe()
+    job.progress(0, described.patches)
+    return log.verify(meanwhile=job.progress)
 
 
 def _created(service: Service, name: str, document: NewLogDocument) -> tuple[LogDescription, bool]:

@@ -72,7 +72,7 @@ async def read_patches(
         limit = min(limit if limit is not None else _JSON_PAGE, _JSON_PAGE)
     wanted = _Wanted(form is JSON, stream_type)
     position = position_of(after, hash, log_id)
-    found = await service.run(lambda: _range_of(service, log, position, until, limit, wanted))
+    found = await service.stream(lambda: _range_of(service, log, position, until, limit, wanted))
     headers = {"Cache-Control": "no-cache", "Vary": "Accept, Accept-Encoding"}
     following = None
     if found.last < found.end and limit != 0:  # of which every page would lead to itself

@@ -23,13 +23,15 @@ from api.documents import (
     SnapshotsDocument,
     SnapshotVerificationDocument,
 )
+from api.errors import Refusal
+from api.jobs import Job, client_is_gone
 from api.negotiation import JELLY_QUADS, JSON, chosen, coding_of_answer, coding_of_body
 from api.outgoing import Compressor
 from api.parameters import MOST_VERSION
 from api.service import Service, service_of
 from api.snapshot_forms import FORMS, as_form, part_of, taken_as, taken_from
 from api.tracing import working
-from patchlog.errors import PatchLogError, SnapshotBusy, SnapshotNotFound
+from patchlog.errors import SnapshotBusy, SnapshotNotFound
 from patchlog.log.documents import build_document, snapshot_document
 from patchlog.log.position import Position
 from patchlog.log.records import Snapshot, SnapshotBuild
@@ -92,25 +94,26 @@ async def build_snapshot(
     service = service_of(request)
     snapshots = _snapshots(service, log)
     version = None if wanted is None else wanted.version
+    service.jobs.check_room()
     try:
-        begun = await service.run(lambda: snapshots.begin(version))
+        begun = await service.commit(lambda: snapshots.begin(version))
     except SnapshotBusy as error:
         if version is None:
             version = (await service.run(service.log(log).head)).version
         if error.version != version:
             raise
+        if under_way := service.jobs.running("build", log):
+            under_way.is_kept = True  # whoever else leaves
         return _accepted(log, version)
     if isinstance(begun, Snapshot):
         return _described(log, begun, 200)
-    work = asyncio.wrap_future(service.submit_build(lambda: _built(service, log, snapshots, begun)))
     seconds = min(max(wait, _preferred_wait(request)), service.settings.max_wait_seconds)
-    await asyncio.wait([work], timeout=seconds)
-    if not work.done():
-        return _accepted(log, begun.version)
-    made = work.result()
-    if isinstance(made, PatchLogError):
-        raise made
-    return _described(log, made, 201)
+    job = _build(service, log, snapshots, begun)
+    job.is_kept = seconds == 0
+    if seconds and await service.jobs.wait(job, client_is_gone(request), seconds):
+        return _described(log, job.result(), 201)
+    job.is_kept = True
+    return _accepted(log, begun.version)
 
 
 @router.get(
@@ -147,7 +150,7 @@ async def read_snapshot(request: Request, log: str, snapshot: _Which) -> Respons
         return _stored(request, service, snapshots, found, headers, current)
     if coding is not None:
         headers["Content-Encoding"] = coding
-    chunks = as_form(await service.run(lambda: snapshots.read(found.version)), form)
+    chunks = as_form(await service.stream(lambda: snapshots.read(found.version)), form)
     return Streamed(_compressed(service, chunks, Compressor(coding)), form.media_type, headers)
 
 
@@ -168,9 +171,20 @@ async def put_snapshot(request: Request, log: str, snapshot: Annotated[int, Path
     service = service_of(request)
     snapshots = _snapshots(service, log)
     sent_as, format = taken_as(request)
-    body = taken_from(pulled(request, service.settings, coding_of_body(request)), sent_as)
+    has_come = asyncio.Event()
+    body = taken_from(pulled(request, service.settings, coding_of_body(request), has_come.set), sent_as)
     was_there = await service.run(lambda: snapshots.find(snapshot)) is not None
-    taken = await asyncio.wrap_future(service.submit_append(lambda: snapshots.put(snapshot, body, format)))
+
+    async def is_gone() -> None:
+        await has_come.wait()  # until then it is the body that breaks off
+        await client_is_gone(request)
+
+    def take(job: Job) -> Snapshot:
+        return snapshots.put(snapshot, body, format, job.check)
+
+    job = service.jobs.begin(service.takings, "put", log, take)
+    await service.jobs.wait(job, is_gone())
+    taken: Snapshot = job.result()
     return _described(log, taken, 200 if was_there else 201)
 
 
@@ -189,7 +203,7 @@ async def delete_snapshot(
     """Delete a snapshot that stands for nothing that is gone. The document names it: `{"delete": VERSION}`."""
     check_named(document.delete, snapshot)
     service = service_of(request)
-    await service.run(lambda: _snapshots(service, log).delete(snapshot))
+    await service.commit(lambda: _snapshots(service, log).delete(snapshot))
     return Response(status_code=204)
 
 
@@ -204,16 +218,18 @@ async def verify_snapshot(request: Request, log: str, snapshot: _Which) -> Respo
     service = service_of(request)
     snapshots = _snapshots(service, log)
 
-    def verified() -> dict[str, Any]:
+    def verified(job: Job) -> dict[str, Any]:
         found = _found(snapshots, snapshot, described=False)
         assert isinstance(found, Snapshot)
+        job.progress(0, found.bytes)
         return {
             "version": found.version,
-            "sound": snapshots.verify(found.version),
+            "sound": snapshots.verify(found.version, job.progress),
             "sha256": found.sha256.hex(),
         }
 
-    return JSONResponse(await service.run(verified), headers=_NO_STORE)
+    document = await service.jobs.do(service.works, "verify-snapshot", log, verified, request)
+    return JSONResponse(document, headers=_NO_STORE)
 
 
 def _snapshots(service: Service, log: str) -> LocalSnapshots:
@@ -239,12 +255,21 @@ def _found(snapshots: LocalSnapshots, which: str, *, described: bool) -> Snapsho
     raise SnapshotNotFound(f"the log has no snapshot at version {version}")
 
 
-def _built(service: Service, log: str, snapshots: LocalSnapshots, begun: Begun) -> Snapshot | PatchLogError:
-    try:
+def _build(service: Service, log: str, snapshots: LocalSnapshots, begun: Begun) -> Job:
+    """Have a snapshot made that was begun. What is wrong with it is kept with its state, which can be asked for."""
+
+    def built(job: Job) -> Snapshot:
         with working("make snapshot", log):
-            return snapshots.build_begun(begun, service.check_running)
-    except PatchLogError as error:
-        return error  # which is told to who asks for the state, and need not be asked for here
+            return snapshots.build_begun(begun, job.check)
+
+    def dropped(reason: str) -> None:
+        service.commits.submit(lambda: snapshots.give_up(begun, reason))
+
+    try:
+        return service.jobs.begin(service.builds, "build", log, built, dropped=dropped)
+    except Refusal as refusal:
+        dropped(refusal.detail)
+        raise
 
 
 def _preferred_wait(request: Request) -> int:
@@ -311,7 +336,7 @@ async def _compressed(service: Service, chunks: Iterator[bytes], compressor: Com
         chunk = next(chunks, None)
         return None if chunk is None else compressor.compress(chunk)
 
-    while (data := await service.run(following)) is not None:
+    while (data := await service.stream(following)) is not None:
         if data:
             yield data
     if rest := compressor.finish():

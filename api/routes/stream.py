@@ -69,9 +69,9 @@ async def follow(
             if not await feed.wait(after, min(wait, service.settings.max_wait_seconds)):
                 return Response(status_code=204, headers=_HEADERS)
         await check_still(request)
-    pieces = await service.run(lambda: cut(patch_log.read(position)))
-    first = await service.run(lambda: next(pieces, []))
-    return Streamed(sent(service.run, first, pieces, _outflow(form), Compressor(None)), form.media_type, _HEADERS)
+    pieces = await service.stream(lambda: cut(patch_log.read(position)))
+    first = await service.stream(lambda: next(pieces, []))
+    return Streamed(sent(service.stream, first, pieces, _outflow(form), Compressor(None)), form.media_type, _HEADERS)
 
 
 def _outflow(form: Representation) -> Outflow:

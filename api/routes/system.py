@@ -48,5 +48,5 @@ async def metrics(request: Request) -> Response:
     """Counters of this process, and the state of the logs."""
     service = service_of(request)
     service.metrics.tails.set(service.tails.open)
-    text = await service.run(lambda: service.metrics.text(service.store))
+    text = await service.stream(lambda: service.metrics.text(service.store))
     return Response(text, media_type=CONTENT_TYPE_LATEST)

@@ -12,8 +12,10 @@ from fastapi.responses import FileResponse, JSONResponse, RedirectResponse
 
 from api.access import COOKIE, check_right, principal_of
 from api.errors import Refusal, problem_of
+from api.jobs import checked_log
 from api.parameters import LAST_NAME, MOST_VERSION
 from api.rdf_delta.door import door_of
+from api.routes.jobs import readable_jobs
 from api.service import Service, service_of
 from api.ui.pages import STATIC, answered, page, wants_json
 from api.ui.views import chart_of, comparison_of, history_of, keys_of, log_view, logs_view, patch_view
@@ -50,7 +52,7 @@ async def logs(request: Request, after: Annotated[str, Query(pattern=LAST_NAME)]
 
     async def view() -> dict[str, Any]:
         principal = await principal_of(request)
-        return await service.run(lambda: logs_view(service.store, principal, after))
+        return await service.stream(lambda: logs_view(service.store, principal, after))
 
     return await _shown(request, "logs.html", view)
 
@@ -93,6 +95,18 @@ async def keys(request: Request) -> Response:
     return await _shown(request, "keys.html", view)
 
 
+@router.get("/jobs")
+async def jobs(request: Request) -> Response:
+    """The long work of this process."""
+    service = service_of(request)
+
+    async def view() -> dict[str, Any]:
+        principal = await principal_of(request)
+        return {"jobs": [job.document() for job in readable_jobs(service.jobs.list(), principal)]}
+
+    return await _shown(request, "jobs.html", view)
+
+
 @router.get("/logs/{log}")
 async def one_log(request: Request, log: str, before: _Version = None) -> Response:
     """A log."""
@@ -105,7 +119,7 @@ async def chart(request: Request, log: str) -> Response:
     """Adds and deletes over time, for the chart of a log."""
     service = service_of(request)
     await check_right(request, "read", log)
-    return JSONResponse(await service.run(lambda: chart_of(service.log(log))))
+    return JSONResponse(await service.stream(lambda: chart_of(service.log(log))))
 
 
 @router.get("/logs/{log}/patches/{patch}")
@@ -148,7 +162,11 @@ async def _answered(
     async def read() -> dict[str, Any]:
         await check_right(request, "read", name)
         log = service.log(name)
-        return await (service.work if is_long else service.run)(lambda: view(log))
+        if not is_long:
+            return await service.stream(lambda: view(log))
+        return await service.jobs.do(
+            service.works, "view", name, lambda job: view(checked_log(log, job.check)), request, is_listed=False
+        )
 
     return await _shown(request, template, read)
 

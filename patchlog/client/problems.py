@@ -60,6 +60,7 @@ _OTHERS: Final[Mapping[str, Callable[[Mapping[str, Any], str], errors.PatchLogEr
     "snapshot-not-found": lambda _, detail: errors.SnapshotNotFound(detail),
     "snapshot-refused": lambda _, detail: errors.SnapshotRefused(detail),
     "snapshot-busy": lambda members, _: errors.SnapshotBusy(members.get("version", 0)),
+    "job-cancelled": lambda _, detail: errors.WorkCancelled(detail),
     "storage-full": lambda _, detail: errors.StorageFull(detail),
 }
 

@@ -25,9 +25,9 @@ JSON = {"Accept": "application/json"}
 
 
 class ServiceProcess:
-    """A service, and a client of it."""
+    """A service, and a client of it. `program` is what Python runs."""
 
-    def __init__(self, folder, database, **settings):
+    def __init__(self, folder, database, program=("-m", "api"), **settings):
         self.database = database
         self._log = folder / f"service-{time.monotonic_ns()}.log"
         options = {"port": "0", "database": database, "data-dir": str(folder / "data")}
@@ -36,8 +36,7 @@ class ServiceProcess:
             self.process = subprocess.Popen(
                 [
                     sys.executable,
-                    "-m",
-                    "api",
+                    *program,
                     *[word for name, value in options.items() for word in (f"--{name}", value)],
                 ],
                 cwd=folder,

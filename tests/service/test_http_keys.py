@@ -45,6 +45,9 @@ ROUTES = {
     ("GET", "/logs/{log}/lock"): ({}, "read"),
     ("DELETE", "/logs/{log}/lock"): ({}, "admin"),
     ("POST", "/logs/{log}/revert"): ({"json": {"from": 0}}, "append"),
+    ("GET", "/jobs"): ({}, "any"),
+    ("GET", "/jobs/{job}"): ({}, "read"),
+    ("DELETE", "/jobs/{job}"): ({}, "admin"),
     ("GET", "/logs/{log}/snapshots"): ({}, "read"),
     ("POST", "/logs/{log}/snapshots"): ({}, "append"),
     ("GET", "/logs/{log}/snapshots/{snapshot}"): ({}, "read"),
@@ -115,7 +118,8 @@ def test_every_route_with_every_kind_of_key(service, guarded, keys, method, path
     if kind != "none":
         headers["Authorization"] = f"Bearer {keys[kind]}"
 
-    path = path.format(log="people", patch=version, consumer="me", snapshot=version)
+    is_hidden = "{job}" in path  # and not only forbidden
+    path = path.format(log="people", patch=version, consumer="me", snapshot=version, job=a_job(guarded, keys))
     if call.get("json") == {"delete": "VERSION"}:
         call = {"json": {"delete": version}}
     answer = guarded.client.request(method, path, **{**call, "headers": headers})
@@ -125,10 +129,19 @@ def test_every_route_with_every_kind_of_key(service, guarded, keys, method, path
     elif kind in NOT_A_KEY:
         assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
     else:
-        assert answer.status_code == 403
+        assert answer.status_code == (404 if is_hidden and "read" not in KINDS[kind][1] else 403)
     if right is not None and right not in KINDS[kind][1]:
         assert answer.headers["content-type"] == "application/problem+json"
         assert service.client.get("/logs/people").json()["head"]["version"] == version
+
+
+def a_job(guarded, keys):
+    """The id of a job on the log `people`."""
+    headers = {"Authorization": f"Bearer {keys['admin of all']}"}
+    if not (jobs := guarded.client.get("/jobs", headers=headers).json()["jobs"]):
+        assert guarded.client.get("/logs/people/verify", headers=headers).status_code == 200
+        return a_job(guarded, keys)
+    return next(job["id"] for job in jobs if job["log"] == "people")
 
 
 def test_table_names_every_route():

@@ -31,6 +31,8 @@ from patchlog.log.records import (
     PatchRecord,
     Verification,
     check_log_name,
+    id_in,
+    name_is_id,
     time_of,
 )
 from patchlog.log.snapshots.files import MemoryFiles
@@ -91,6 +93,8 @@ class MemoryLogStore:
         with self.lock:
             if name in self._logs:
                 raise LogAlreadyExists(f"there is a log {name!r} already")
+            if any(log.id == id_in(name) for log in self._logs.values()):
+                raise name_is_id(name)
             self._logs[name] = _Log(str(uuid.uuid4()), options, _now())
             return self.log(name).describe()
 

@@ -33,16 +33,29 @@ __all__ = [
     "Verification",
     "check_consumer_name",
     "check_log_name",
+    "id_in",
     "ms_of",
+    "name_is_id",
     "time_of",
 ]
 
 NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
+_ID: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
 def check_log_name(name: str) -> str:
     """Return the name, or raise UsageError where no log can have it."""
     return _checked(name, "log")
+
+
+def id_in(name: str) -> str | None:
+    """The id that the name of a log could be taken for, as RDF Delta's API finds logs by name and by id."""
+    return name.lower() if _ID.fullmatch(name) else None
+
+
+def name_is_id(name: str) -> UsageError:
+    """The error of who would create a log with the id of another one as its name."""
+    return UsageError(f"{name!r} is the id of another log, for which it would be taken: choose another name")
 
 
 def check_consumer_name(name: str) -> str:

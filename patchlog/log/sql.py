@@ -37,6 +37,8 @@ from patchlog.log.records import (
     PatchRecord,
     Verification,
     check_log_name,
+    id_in,
+    name_is_id,
 )
 from patchlog.log.rows import AnyRow, description_of, head_of, id_bytes, log_id_of, options_of, record_of
 from patchlog.log.snapshots.changes import MEMORY_BYTES
@@ -105,6 +107,10 @@ class SqlLogStore:
         insert = sqlite.insert if self.database.is_sqlite else postgresql.insert
 
         def run(batch: Batch) -> LogDescription:
+            if (id := id_in(name)) is not None:
+                is_id = select(LOG.c.key).where(LOG.c.id == id_bytes(id), LOG.c.name != name)
+                if batch.connection.execute(is_id).first() is not None:
+                    raise name_is_id(name)
             row = batch.connection.execute(
                 insert(LOG)
                 .values(

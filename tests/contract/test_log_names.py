@@ -1,5 +1,7 @@
 """Logs by name: what every store of logs does, whatever keeps it."""
 
+import uuid
+
 import pytest
 
 from patchlog.codec.options import PatchOptions
@@ -33,6 +35,18 @@ def test_log_keeps_its_options(store, patches):
     decoder = PatchDecoder()
     list(decoder.feed(b"".join(chunk for logged in log.read() for chunk in logged.chunks)))
     assert decoder.options == options.patch_options
+
+
+def test_id_of_a_log_is_no_name_of_another(store):
+    """RDF Delta's clients name logs by id: their patches went into the log of whoever had taken it as a name."""
+    id = store.create("people").id
+
+    for name in (id, id.upper()):
+        with pytest.raises(UsageError, match="is the id of another log"):
+            store.create(name)
+        with pytest.raises(LogNotFound):
+            store.log(name).describe()
+    assert store.create(str(uuid.uuid4())).patches == 0
 
 
 def test_name_is_given_once(store):

@@ -15,13 +15,15 @@ from typing import Final, TypeAlias
 
 from patchlog.log.contract import PreparedAppend, Told
 from patchlog.log.records import Appended
+from patchlog.log.reservation import PATIENCE_SECONDS, PAUSE_SECONDS, PlaceReserved
 
 __all__ = ["Ended", "Rounds"]
 
 Ended: TypeAlias = Callable[[Appended | BaseException], None]
 """Gets what came of an append, in the event loop."""
 
-_Waiting: TypeAlias = tuple[PreparedAppend, Ended]
+_Waiting: TypeAlias = tuple[PreparedAppend, Ended, float | None]
+"""With the time at which it is given up, where it waits for another upload to its log."""
 
 _WAIT_SECONDS_EACH: Final = 0.0004
 """In which a client has read its answer, and its next request has been read here, the others being before it."""
@@ -61,7 +63,10 @@ class Rounds:
 
     def submit(self, prepared: PreparedAppend, ended: Ended) -> None:
         """As `append`, but tell what came of it: that takes no task, and no future."""
-        self._waiting.append((prepared, ended))
+        self._wait((prepared, ended, None))
+
+    def _wait(self, waiting: _Waiting) -> None:
+        self._waiting.append(waiting)
         self._go_on()
 
     def _go_on(self) -> None:
@@ -88,7 +93,7 @@ class Rounds:
                 loop.call_soon_threadsafe(self._end_round, sent, outcomes)
 
         try:
-            self._hand_over([prepared for prepared, _ in sent], told)
+            self._hand_over([prepared for prepared, *_ in sent], told)
         except Exception as error:  # noqa: BLE001  whoever waits has to hear of it, whatever it is
             told([error] * len(sent))
 
@@ -96,14 +101,21 @@ class Rounds:
     def _fitting(self) -> int:
         """How many of those that wait go into one round."""
         size = 0
-        for count, (prepared, _) in enumerate(self._waiting, 1):
+        for count, (prepared, *_) in enumerate(self._waiting, 1):
             size += prepared.size
             if size >= _MOST_BYTES or count == _MOST_AT_ONCE:
                 return count
         return len(self._waiting)
 
     def _end_round(self, sent: Sequence[_Waiting], outcomes: Sequence[Appended | BaseException]) -> None:
-        for (_, ended), outcome in zip(sent, outcomes, strict=True):
+        loop = asyncio.get_running_loop()
+        for (prepared, ended, give_up_at), outcome in zip(sent, outcomes, strict=True):
+            if isinstance(outcome, PlaceReserved):
+                give_up_at = give_up_at or loop.time() + PATIENCE_SECONDS  # noqa: PLW2901
+                if loop.time() < give_up_at:
+                    loop.call_later(PAUSE_SECONDS, self._wait, (prepared, ended, give_up_at))
+                    continue
+                outcome = outcome.given_up()  # noqa: PLW2901
             try:
                 ended(outcome)
             except Exception as error:  # noqa: BLE001  the others of the round have to be told too

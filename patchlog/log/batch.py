@@ -55,6 +55,8 @@ _LOG_NAMED: Final = select(
     LOG.c.head_id,
     LOG.c.head_hash,
     LOG.c.head_ms,
+    LOG.c.reserved_by,
+    LOG.c.reserved_until_ms,
 ).where(LOG.c.name == bindparam("wanted"))
 _WHOLE: Final = DriverStatement(_LOG_NAMED.with_for_update())
 _LOCK_LOG: Final = {
@@ -91,6 +93,9 @@ class LockedLog:
     name: str
     options: LogOptions
     head: Head
+    reserved_by: int | None = None
+    """The stage that has the next place, or has had it."""
+    reserved_until_ms: int | None = None
     known: dict[PatchId, KnownPatch | PatchRecord] = field(default_factory=dict)
     asked: set[PatchId] = field(default_factory=set)
     operations: int = 0
@@ -143,7 +148,8 @@ class Batch:
     def _found(self, name: str, statement: DriverStatement) -> None:
         for row in statement.rows(self._connection, {"wanted": name}):
             self._there.add(name)
-            self._logs[name] = LockedLog(row.key, name, options_of(row), head_of(row))
+            log = LockedLog(row.key, name, options_of(row), head_of(row), row.reserved_by, row.reserved_until_ms)
+            self._logs[name] = log
 
     def locked(self) -> Iterable[LockedLog]:
         """The logs that are locked."""
@@ -219,6 +225,12 @@ class Batch:
         """Take the chunks of a stage into their log; False where they are of another log, or are swept away."""
         claimed = delete(STAGE).where(STAGE.c.key == stage, STAGE.c.log == log.key, STAGE.c.begun_ms >= 0)
         return self._connection.execute(claimed).rowcount == 1
+
+    def reserve(self, log: LockedLog, stage: int | None, until_ms: int | None) -> None:
+        """Give the next place of a log to a stage for a while; without one, to whoever comes."""
+        log.reserved_by, log.reserved_until_ms = stage, until_ms
+        values = {"reserved_by": stage, "reserved_until_ms": until_ms}
+        self._connection.execute(update(LOG).where(LOG.c.key == log.key).values(**values))
 
     def flush(self) -> None:
         """Write what waits."""

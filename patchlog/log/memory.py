@@ -35,6 +35,7 @@ from patchlog.log.records import (
     name_is_id,
     time_of,
 )
+from patchlog.log.reservation import RESERVED_MS, PlaceReserved, Reserved, patiently, place
 from patchlog.log.snapshots.files import MemoryFiles
 from patchlog.log.snapshots.memory_index import KnownSnapshots, MemorySnapshotIndex
 from patchlog.log.snapshots.store import LocalSnapshots
@@ -68,6 +69,8 @@ class _Log:
     consumers: dict[str, tuple[int, int, str | None]] = field(default_factory=dict)
     """Their places, and when they came there."""
     snapshots: KnownSnapshots = field(default_factory=KnownSnapshots)
+    reserved: tuple[Staging, float] | None = None
+    """The upload that has the next place, and until when."""
 
     @property
     def head(self) -> Head:
@@ -191,7 +194,7 @@ class MemoryPatchLog:
         with self._store.lock:
             options = self._store.found(self._name).options
         staging = WholeUploads(options.patch_options, self._store.limits).stage(data, format)
-        return None if staging is None else MemoryAppend(staging, partial(self._place, options))
+        return None if staging is None else MemoryAppend(staging, partial(self._place_small, options))
 
     def append(
         self,
@@ -315,24 +318,91 @@ class MemoryPatchLog:
             self._store.wakeups.wait(self._name, ticket, left)
 
     def _place(self, options: LogOptions, staging: Staging, expected_head: ExpectedHead) -> Appended:
-        with self._store.lock:
-            log = self._store.found(self._name)
-            if log.options != options:
-                raise LogNotFound(f"the log {self._name!r} was replaced by another one during an upload to it")
-            known = {
-                patch.id: log.records[log.versions[patch.id] - 1]
-                for patch in staging.patches
-                if patch.id in log.versions
-            }
-            if answer := answer_again(staging.patches, known):
+        """Append, however large it is, and whoever has the next place."""
+        append = _MemoryPlace(self, options, staging, expected_head)
+        return place(staging, append) if staging.is_large else patiently(append.append_small)
+
+    def _place_small(self, options: LogOptions, staging: Staging, expected_head: ExpectedHead) -> Appended:
+        """Append what is small, at once. Raises PlaceReserved."""
+        return _MemoryPlace(self, options, staging, expected_head).append_small()
+
+    def found_for(self, options: LogOptions) -> _Log:
+        """The log, if it is still one with these options. To be touched under the lock."""
+        log = self._store.found(self._name)
+        if log.options != options:
+            raise LogNotFound(f"the log {self._name!r} was replaced by another one during an upload to it")
+        return log
+
+    @property
+    def store(self) -> MemoryLogStore:
+        """The store that it is in."""
+        return self._store
+
+
+class _MemoryPlace:
+    """A `Place` for an upload."""
+
+    def __init__(self, log: MemoryPatchLog, options: LogOptions, staging: Staging, expected_head: ExpectedHead) -> None:
+        self._log = log
+        self._options = options
+        self._staging = staging
+        self._expected_head = expected_head
+
+    def head_id(self) -> PatchId | None:
+        return self._log.head().id
+
+    def append_small(self) -> Appended:
+        """Append what is hashed in a moment. Raises PlaceReserved."""
+        with self._log.store.lock:
+            log = self._log.found_for(self._options)
+            if answer := self._answer_or_check(log):
                 return answer
-            check_expected_head(staging.patches, expected_head, log.head)
-            first_header = staging.first_header(log.head.id)
-            records = next_records(staging, log.head, staging.first_content_hash(log.head.id), _now())
-            log.records += records
-            log.chunks += (_stored(patch, first_header) for patch in staging.patches)
-            log.versions |= {record.id: record.version for record in records}
-        self._store.wakeups.announce(self._name)
+            return self._write(log, self._staging.first_content_hash(log.head.id))
+
+    def append(self, hashes: Mapping[PatchId | None, bytes]) -> Appended | None:
+        with self._log.store.lock:
+            log = self._log.found_for(self._options)
+            if answer := self._answer_or_check(log):
+                return answer
+            content_hash = hashes.get(log.head.id)
+            return None if content_hash is None else self._write(log, content_hash)
+
+    def reserve(self) -> Reserved | Appended:
+        with self._log.store.lock:
+            log = self._log.found_for(self._options)
+            if answer := self._answer_or_check(log):
+                return answer
+            log.reserved = self._staging, time.monotonic() + RESERVED_MS / 1000
+            return Reserved(log.head.id)
+
+    def release(self) -> None:
+        with self._log.store.lock:
+            log = self._log.found_for(self._options)
+            if log.reserved is not None and log.reserved[0] is self._staging:
+                log.reserved = None
+
+    def _answer_or_check(self, log: _Log) -> Appended | None:
+        """The answer to a retry; else all that may be refused is refused here."""
+        staging = self._staging
+        known = {
+            patch.id: log.records[log.versions[patch.id] - 1] for patch in staging.patches if patch.id in log.versions
+        }
+        if answer := answer_again(staging.patches, known):
+            return answer
+        check_expected_head(staging.patches, self._expected_head, log.head)
+        if log.reserved is not None and log.reserved[0] is not staging and log.reserved[1] > time.monotonic():
+            raise PlaceReserved
+        return None
+
+    def _write(self, log: _Log, content_hash: bytes) -> Appended:
+        staging = self._staging
+        first_header = staging.first_header(log.head.id)
+        records = next_records(staging, log.head, content_hash, _now())
+        log.records += records
+        log.chunks += (_stored(patch, first_header) for patch in staging.patches)
+        log.versions |= {record.id: record.version for record in records}
+        log.reserved = None
+        self._log.store.wakeups.announce(self._log.name)
         return answer_for(records)
 
 

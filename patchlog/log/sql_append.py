@@ -1,12 +1,12 @@
 """Gives staged patches their versions, under the lock of the log's row.
 
-The first patch says which one came before it, so its hash depends on the head. What is in memory is hashed under the
-lock, which takes no time; what is in a spool is hashed before, for the head as it is, and again where that has moved.
+The first patch says which one came before it, so its hash depends on the head. What is small is hashed under the lock,
+which takes no time; what is large is hashed before, and `patchlog.log.reservation` says how it gets its place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from patchlog.codec.ingest import IngestedPatch
@@ -14,14 +14,13 @@ from patchlog.codec.patch_ids import PatchId
 from patchlog.errors import LogNotFound, UsageError
 from patchlog.log.batch import Batch, Hold, LockedLog
 from patchlog.log.records import ANY_HEAD, Appended, ExpectedHead, Head, LogOptions
+from patchlog.log.reservation import RESERVED_MS, PlaceReserved, Reserved, patiently, place
 from patchlog.log.sql_spool import SqlSpool
 from patchlog.log.staging import Staging
 from patchlog.log.succession import answer_again, check_expected_head, each_next_record
 from patchlog.log.writer import Job, Writer
 
 __all__ = ["StagedAppend"]
-
-_TRIES_WITHOUT_LOCK: Final = 3
 
 
 class StagedAppend:
@@ -45,7 +44,6 @@ class StagedAppend:
         self._staging = staging
         self._forget_options = forget_options
         self._spool = spool
-        self._hashes: dict[PatchId | None, bytes] = {}
 
     @property
     def patches(self) -> Sequence[IngestedPatch]:
@@ -59,26 +57,36 @@ class StagedAppend:
 
     def append(self, writer: Writer, head: Callable[[], Head]) -> Appended:
         """Append, and return when that is durable."""
-        if self._staging.is_spooled:
-            for _ in range(_TRIES_WITHOUT_LOCK):
-                prev = head().id
-                self._hashes[prev] = self._staging.first_content_hash(prev)
-                if appended := writer.do(Job(self._append_unless_moved, self.log, self.ids, self.size)):
-                    return appended
-        return writer.do(self)
+        if self._spool is not None and self._spool.stage is not None and self._staging.is_large:
+            return place(self._staging, _SpooledPlace(self, writer, head, self._spool.stage))
+        return patiently(lambda: writer.do(self))
 
     def run(self, batch: Batch) -> Appended:
-        """Append, whatever that takes under the lock."""
+        """Append. What is hashed under the lock is small. Raises PlaceReserved."""
         log = self._locked(batch)
         return self._answer_or_check(log, batch) or self._write(log, batch)
 
-    def _append_unless_moved(self, batch: Batch) -> Appended | None:
+    def append_if_hashed(self, batch: Batch, hashes: Mapping[PatchId | None, bytes]) -> Appended | None:
         """Append; None where the head is one for which there is no hash yet."""
         log = self._locked(batch)
         answer = self._answer_or_check(log, batch)
-        if answer is None and log.head.id not in self._hashes:
+        if answer is None and log.head.id not in hashes:
             return None
-        return answer or self._write(log, batch)
+        return answer or self._write(log, batch, hashes)
+
+    def reserve(self, batch: Batch, stage: int) -> Reserved | Appended:
+        """Have the next place for a while."""
+        log = self._locked(batch)
+        if answer := self._answer_or_check(log, batch):
+            return answer
+        batch.reserve(log, stage, batch.now_ms + RESERVED_MS)
+        return Reserved(log.head.id)
+
+    def release(self, batch: Batch, stage: int) -> None:
+        """Let others append."""
+        log = self._locked(batch)
+        if log.reserved_by == stage:
+            batch.reserve(log, None, None)
 
     def _locked(self, batch: Batch) -> LockedLog:
         """The log, if it is still the one that the upload is for."""
@@ -95,17 +103,49 @@ class StagedAppend:
         return log
 
     def _answer_or_check(self, log: LockedLog, batch: Batch) -> Appended | None:
-        """The answer to a retry; else all that may be refused is refused here."""
+        """The answer to a retry; else all that may be refused is refused here. Raises PlaceReserved."""
         if answer := answer_again(self._staging.patches, batch.known(log, self.ids)):
             return answer
         check_expected_head(self._staging.patches, self.expected_head, log.head)
+        stage = None if self._spool is None else self._spool.stage
+        if log.reserved_by not in (None, stage) and (log.reserved_until_ms or 0) > batch.now_ms:
+            raise PlaceReserved
         return None
 
-    def _write(self, log: LockedLog, batch: Batch) -> Appended:
+    def _write(self, log: LockedLog, batch: Batch, hashes: Mapping[PatchId | None, bytes] | None = None) -> Appended:
         prev = log.head.id
         stage = None if self._spool is None else self._spool.stage
-        content_hash = self._hashes.get(prev) or self._staging.first_content_hash(prev)
+        content_hash = self._staging.first_content_hash(prev) if hashes is None else hashes[prev]
         if stage is not None and not batch.claim_stage(log, stage):
             raise UsageError("the upload took so long that its beginning was swept away: send it again")
         records = each_next_record(self._staging, log.head, content_hash, batch.time)
-        return batch.add(log, self._staging.patches, records, self._staging.first_header(prev), stage)
+        appended = batch.add(log, self._staging.patches, records, self._staging.first_header(prev), stage)
+        if log.reserved_by is not None:
+            batch.reserve(log, None, None)
+        return appended
+
+
+class _SpooledPlace:
+    """A `Place` for an upload whose first patch is in the database already."""
+
+    def __init__(self, append: StagedAppend, writer: Writer, head: Callable[[], Head], stage: int) -> None:
+        self._append = append
+        self._writer = writer
+        self._head = head
+        self._stage = stage
+
+    def head_id(self) -> PatchId | None:
+        return self._head().id
+
+    def append(self, hashes: Mapping[PatchId | None, bytes]) -> Appended | None:
+        append = self._append
+        return self._writer.do(
+            Job(lambda batch: append.append_if_hashed(batch, hashes), append.log, append.ids, append.size)
+        )
+
+    def reserve(self) -> Reserved | Appended:
+        append = self._append
+        return self._writer.do(Job(lambda batch: append.reserve(batch, self._stage), append.log, append.ids))
+
+    def release(self) -> None:
+        self._writer.do(Job(lambda batch: self._append.release(batch, self._stage), self._append.log))

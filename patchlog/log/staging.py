@@ -9,7 +9,7 @@ The chunks of a body are numbered from 1; a header frame that does not stand in 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Final, Protocol
@@ -90,9 +90,9 @@ class Staging:
         return [patch.ingested for patch in self.patches]
 
     @property
-    def is_spooled(self) -> bool:
+    def is_large(self) -> bool:
         """Whether hashing the first patch takes more than a moment."""
-        return self.patches[0].spooled > 0
+        return self.patches[0].size > CHUNK_BYTES
 
     def add(self, piece: bytes | IngestedPatch) -> None:
         """Take frames of a body, or the end of its patch."""
@@ -119,9 +119,12 @@ class Staging:
             self._first_header = (prev, self._headers.frame(self.patches[0].id, prev))
         return self._first_header[1]
 
-    def first_content_hash(self, prev: PatchId | None) -> bytes:
-        """The hash of all bytes of the first patch, if this is the one before it. Reads a body that is in the spool."""
-        return self._content_hash(self.first_header(prev), self.patches[0])
+    def first_content_hash(self, prev: PatchId | None, on_chunk: Callable[[], object] | None = None) -> bytes:
+        """The hash of all bytes of the first patch, if this is the one before it. Reads a body that is in the spool.
+
+        `on_chunk` is called all the time; what it raises ends it.
+        """
+        return self._content_hash(self.first_header(prev), self.patches[0], on_chunk)
 
     def may_be_there(self) -> None:
         """Say that an append of them has failed, so that nobody knows whether they are in the log."""
@@ -200,11 +203,13 @@ class Staging:
             patch.chunks[0] = header + patch.chunks[0]
             self.held_bytes += len(header)
 
-    def _content_hash(self, header: bytes, patch: StagedPatch) -> bytes:
+    def _content_hash(self, header: bytes, patch: StagedPatch, on_chunk: Callable[[], object] | None = None) -> bytes:
         content_hash = sha256(header)
         body: Iterable[bytes] = patch.chunks
         if patch.spooled and self._spool is not None:
             body = self._spool.chunks(patch.ordinal)
         for chunk in body:
             content_hash.update(chunk)
+            if on_chunk is not None:
+                on_chunk()
         return content_hash.digest()

@@ -14,6 +14,7 @@ from patchlog.cli.confirmation import confirm, yes_option
 from patchlog.cli.options import common
 from patchlog.cli.outcome import CheckFailed, Session
 from patchlog.cli.tellings import as_json, json_line
+from patchlog.client.urls import without_password
 from patchlog.codec.patch_ids import parse_patch_id
 from patchlog.errors import PatchLogError, UsageError
 from patchlog.log.documents import Document, position_document
@@ -51,7 +52,7 @@ def list_waiting(session: Session, *, file: str | None, log: str | None, as_json
     what the service has `refused` needs a decision: `patchlog outbox deliver` tries again, `drop` takes a patch out.
     """
     with _opened(file) as outbox:
-        waiting = outbox.waiting(_key(log))
+        waiting = _waiting(outbox, log)
         if as_json:
             click.echo(json_line([_document(patch) for patch in waiting]))
             return
@@ -93,18 +94,18 @@ def deliver_waiting(session: Session, *, file: str | None, log: str | None, on_t
     failures: list[str] = []
     documents: list[Document] = []
     with _opened(file) as outbox:
-        for place in dict.fromkeys(patch.log for patch in outbox.waiting(_key(log))):
-            before, failure = len(outbox.ids(place)), None
+        for place in dict.fromkeys(patch.log for patch in _waiting(outbox, log)):
+            before, failure, shown = len(outbox.ids(place)), None, without_password(place)
             try:
                 with open_log(place) as opened:
                     deliver(outbox, place, opened, on_top=on_top)
             except PatchLogError as error:
                 failure = str(error)
-                failures.append(f"{place}: {error}")
+                failures.append(f"{shown}: {error}")
             left = len(outbox.ids(place))
-            documents.append({"log": place, "delivered": before - left, "waiting": left, "error": failure})
+            documents.append({"log": shown, "delivered": before - left, "waiting": left, "error": failure})
             if not as_json and not session.is_quiet and (before > left or failure is None):
-                click.echo(f"{place}: {counted(before - left, 'patch')} delivered")
+                click.echo(f"{shown}: {counted(before - left, 'patch')} delivered")
     if as_json:
         click.echo(json_line(documents))
     if failures:
@@ -136,7 +137,7 @@ def drop(
     if bool(patch_ids) == is_all or (log is not None and not is_all):
         raise click.UsageError("give the ids of patches, or --all, which --log limits to one log")
     with _opened(file) as outbox:
-        wanted = _wanted(outbox, patch_ids, _key(log))
+        wanted = _wanted(outbox, patch_ids, log)
         if not wanted:
             dropped = []
         else:
@@ -153,7 +154,7 @@ def _wanted(outbox: Outbox, patch_ids: Iterable[str], log: str | None) -> list[s
     for patch_id in wanted:
         if outbox.content(patch_id) is None:
             raise UsageError(f"no patch {patch_id} waits in {outbox.path}")
-    return wanted or [patch.id for patch in outbox.waiting(log)]
+    return wanted or [patch.id for patch in _waiting(outbox, log)]
 
 
 @contextmanager
@@ -165,20 +166,24 @@ def _opened(file: str | None) -> Iterator[Outbox]:
         yield opened
 
 
-def _key(log: str | None) -> str | None:
-    """A log as it is named in the outbox."""
-    return None if log is None else log.rstrip("/")
+def _waiting(outbox: Outbox, log: str | None) -> list[QueuedPatch]:
+    """What waits for a log, or for all. A password in its URL need not be said."""
+    waiting = outbox.waiting()
+    if log is None:
+        return waiting
+    place = without_password(log.rstrip("/"))
+    return [patch for patch in waiting if without_password(patch.log) == place]
 
 
 def _line(patch: QueuedPatch) -> str:
     said = [f"{name} {value}" for name, value in patch.headers.items() if name != "when"]
     state = f"{patch.state}, {counted(patch.attempts, 'attempt')}: {patch.error}" if patch.error else patch.state
-    return "  ".join([patch.log, patch.id, patch.queued, *said, counted(patch.bytes, "byte"), state])
+    return "  ".join([without_password(patch.log), patch.id, patch.queued, *said, counted(patch.bytes, "byte"), state])
 
 
 def _document(patch: QueuedPatch) -> Document:
     return {
-        "log": patch.log,
+        "log": without_password(patch.log),
         "id": patch.id,
         "state": patch.state,
         "error": patch.error,

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Iterable
 from typing import Final, Protocol
 
+from patchlog.client.urls import without_password
 from patchlog.codec.patch_ids import PatchId
 from patchlog.errors import PatchLogError, StorageError, StorageFull
 from patchlog.log.contract import PatchLog
@@ -121,6 +122,7 @@ class OutboxDelivery:
         self._log = log
         self._outbox = outbox
         self._key = key
+        self._shown = without_password(key)
         self._conflicts: ConflictPolicy = conflicts
         self._lock = threading.RLock()
         self._wake = threading.Event()
@@ -170,11 +172,11 @@ class OutboxDelivery:
             self._is_away = True
             _logger.warning(
                 "%s cannot be reached%s: patches wait in %s until it can; see `patchlog outbox list`",
-                self._key,
+                self._shown,
                 "" if failure is None else f" ({failure})",
                 self._outbox.path,
             )
-        _logger.info("patch %s for %s waits in %s", patch_id, self._key, self._outbox.path)
+        _logger.info("patch %s for %s waits in %s", patch_id, self._shown, self._outbox.path)
         self._begin_trying()
 
     def waiting_ids(self) -> list[PatchId]:
@@ -230,12 +232,12 @@ class OutboxDelivery:
 
     def _refuse(self, error: PatchLogError) -> None:
         if self._refusal is None or str(self._refusal) != str(error):
-            _logger.error("%s: what waits in %s is not delivered: %s", self._key, self._outbox.path, error)
+            _logger.error("%s: what waits in %s is not delivered: %s", self._shown, self._outbox.path, error)
         self._refusal = error
 
     def _has_delivered(self, patches: int) -> None:
         if patches:
-            _logger.info("%s: %d patches that waited are delivered", self._key, patches)
+            _logger.info("%s: %d patches that waited are delivered", self._shown, patches)
         self._refusal = None
         self._is_away = False
 

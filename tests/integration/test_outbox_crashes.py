@@ -83,13 +83,18 @@ def raw_log(place):
     return logs.log("log")
 
 
-def opened(place, countdown):
+def inner_store(place, countdown):
+    if kind == "memory":
+        return Memory()
+    inner = stepping(OxigraphStore, ["addN", "remove", "commit"], countdown)()
+    inner.open(f"{place}/store")
+    return inner
+
+
+def opened(place, countdown, inner=None):
     box = stepping(Outbox, ["put", "settle", "drop", "note_attempt"], countdown)
     connection._outbox = lambda *_: box(f"{place}/outbox.db")
-    inner = Memory()
-    if kind == "oxigraph":
-        inner = stepping(OxigraphStore, ["addN", "remove", "commit"], countdown)()
-        inner.open(f"{place}/store")
+    inner = inner_store(place, countdown) if inner is None else inner
     wire = Wire(raw_log(place), countdown)
     return Dataset(store=capture(inner, log=wire)), wire
 
@@ -158,14 +163,14 @@ def run(place, steps):
 
 
 def check(place, steps):
-    had_conflict = False
+    had_conflict, inner = False, inner_store(place, Countdown())
     try:
-        dataset, wire = opened(place, Countdown())
+        dataset, wire = opened(place, Countdown(), inner)
     except ConflictError:
         had_conflict = True
         with Outbox(f"{place}/outbox.db") as outbox:
             outbox.drop(*outbox.ids(""))
-        dataset, wire = opened(place, Countdown())
+        dataset, wire = opened(place, Countdown(), inner)
     log = wire.log
     assert dataset.store.pending() == []
     quads, names, added = set(), {}, []

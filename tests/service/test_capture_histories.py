@@ -10,7 +10,7 @@ from rdflib import Dataset, Literal, URIRef
 from rdflib.plugins.stores.memory import Memory
 from rdflib.plugins.stores.sparqlstore import SPARQLUpdateStore
 
-from patchlog import capture
+from patchlog import capture, follow
 from patchlog.client.logs import HttpLogStore
 from patchlog.errors import HistoryMismatch, UsageError
 from patchlog.outbox import Outbox
@@ -266,6 +266,35 @@ def test_ways_out_wait_for_a_decision_on_what_waits(house, tmp_path):
         assert opened.waiting() == []
 
 
+@pytest.mark.parametrize("way", ["discard", "on top"])
+def test_what_waits_for_a_log_that_was_restored_is_refused(house, tmp_path, way):
+    dataset = house.dataset(outbox=tmp_path / "outbox.db")
+    commit(dataset, 1)
+    house.back_up()
+    commit(dataset, 2)
+    house.service.end()
+    commit(dataset, 3)
+    house.restore()
+    commit(house.dataset(), 20)
+
+    with pytest.raises(HistoryMismatch):
+        dataset.store.pull()
+    with pytest.raises(HistoryMismatch):
+        commit(dataset, 4)
+    assert [patch.state for patch in dataset.store.pending()] == ["refused"]
+    assert values(house.dataset()) == [1, 20]
+    dataset.rollback()
+    if way == "discard":
+        dataset.store.discard()
+    else:
+        with pytest.raises(HistoryMismatch):  # it is sent, and the store is still of the other history
+            dataset.store.deliver(on_top=True)
+    dataset.store.reload()
+
+    assert values(dataset) == ([1, 20] if way == "discard" else [1, 3, 20])
+    assert content(dataset) == house.log_content()
+
+
 # Stores that went back
 
 
@@ -355,7 +384,7 @@ def test_endpoint_that_has_lost_its_position_and_not_its_contents_is_refused(hou
 def test_store_that_knows_a_number_alone_is_opened_and_its_position_completed(house, endpoint):
     dataset = remote(house, endpoint)
     commit(dataset, 1, 2)
-    hashes = f"GRAPH <{POSITIONS}> {{ ?log <urn:patchlog:hash> ?hash }}"
+    hashes = f"GRAPH <{POSITIONS}> {{ ?log <urn:patchlog:history> ?hash }}"
     endpoint.store.update(f"DELETE WHERE {{ {hashes} }}")
 
     again = remote(house, endpoint)
@@ -366,11 +395,58 @@ def test_store_that_knows_a_number_alone_is_opened_and_its_position_completed(ho
     assert content(again) == house.log_content()
 
 
+def test_endpoint_that_is_emptied_between_a_look_and_a_change_is_caught_up_the_next_time(house, endpoint):
+    dataset = remote(house, endpoint)
+    dataset.bind("ex", EX)
+    commit(dataset, 1, 2)
+    workspace = dataset.store._workspace
+    keep = workspace._write
+
+    def write(changes):
+        changes = list(changes)
+        endpoint.store.clear()
+        workspace._write = keep
+        keep(changes)
+
+    workspace._write = write
+    commit(dataset, 3)
+    commit(dataset, 4)
+
+    assert values(dataset) == [1, 2, 3, 4]
+    assert content(dataset) == house.log_content()
+
+
+@pytest.mark.parametrize("take_turns", [("capture", "follow", "capture"), ("follow", "capture", "follow")])
+def test_follower_and_captured_dataset_go_on_where_the_other_was(house, take_turns):
+    for number, turn in enumerate(take_turns, 1):
+        inner = house.store("oxigraph")
+        if turn == "capture":
+            dataset = house.opened(inner)
+            commit(dataset, 10 * number)
+            assert content(dataset) == house.log_content()
+            dataset.close()
+        else:
+            commit(house.dataset(), 10 * number)
+            follow(house.url, into=Dataset(store=inner))
+            inner.close()
+
+    assert values(house.dataset("oxigraph")) == [10, 20, 30]
+
+
+def test_store_that_has_a_part_of_a_log_is_not_captured(house):
+    commit(house.dataset(), 1)
+    inner = house.store("oxigraph")
+    follow(house.url, into=Dataset(store=inner), graphs=[EX + "g"])
+
+    with pytest.raises(UsageError, match="a part of the log"):
+        capture(inner, log=house.url)
+
+
 @pytest.mark.parametrize("history", ["created again and written to", "restored"])
 def test_store_that_knows_a_number_alone_is_not_opened_where_that_cannot_be(house, history):
     prepared(house, "oxigraph").close()
     inner = house.store("oxigraph")
-    inner.remove((None, URIRef("urn:patchlog:hash"), None), None)
+    inner.remove((None, URIRef("urn:patchlog:history"), None), None)
     another_history(house, history)
 
     with pytest.raises(HistoryMismatch):

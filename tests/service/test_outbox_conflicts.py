@@ -398,6 +398,23 @@ def test_outage_is_logged_once_and_each_patch_that_waits(town, caplog):
     assert len(waits) == 6
 
 
+def test_password_in_the_url_of_a_log_is_neither_logged_nor_printed(town, outbox, command, caplog):
+    caplog.set_level(logging.INFO)
+    url = town.url.replace("http://", "http://ada:secret@")
+    dataset = Dataset(store=capture(log=url, outbox=outbox))
+    town.relay.cut()
+    change(dataset, A, 1)
+    dataset.close()
+
+    said = [*command("list"), *command("list", "--json"), *command("deliver"), caplog.text]
+    assert len(json.loads(command("list", "--json", "--log", town.url)[1])) == 1
+    town.relay.open()
+    said += command("deliver", "--log", town.url)
+
+    assert "1 patch delivered" in said[-2]
+    assert not any("secret" in str(text) for text in said)
+
+
 # Refusals
 
 

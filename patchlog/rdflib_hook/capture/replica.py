@@ -38,6 +38,8 @@ class Standing:
 
     position: Position
     pending: frozenset[PatchId] = frozenset()
+    name: str | None = None
+    """The name of the log; None where an earlier version has written it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,7 @@ class Replica:
         self._log = log
         self._delivery = delivery
         self.log_id = log.describe().id
+        self._log_name = log.name
         self.position = Position(self.log_id, 0, EMPTY_HEAD.hash)
         self.head: PatchId | None = None
         self._at: PatchId | None = None
@@ -115,7 +118,11 @@ class Replica:
         """How far the store is. Where the log cannot be asked for the hash, that is left out."""
         with suppress(StorageError):
             self._complete()
-        return Standing(self.position, frozenset(self._own))
+        return Standing(self.position, frozenset(self._own), self._log_name)
+
+    def standing_after(self, missed: Missed) -> Standing:
+        """How far the store is when it has what it has missed."""
+        return Standing(missed.position, missed.waiting, self._log_name)
 
     def waiting(self) -> list[QueuedPatch]:
         """The patches that wait."""

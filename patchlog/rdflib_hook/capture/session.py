@@ -100,7 +100,7 @@ class Session:
             except HistoryMismatch as error:
                 mismatch = mismatch or error
             else:  # a file has another id when it was written again
-                return Standing(replace(other.position, log_id=log_id), other.pending)
+                return replace(other, position=replace(other.position, log_id=log_id))
         if mismatch is not None:
             raise mismatch
         return None
@@ -395,7 +395,7 @@ class Session:
         """Let the store have what it has missed, beneath what is uncommitted."""
         ours = self._changed_names()
         self._declared = declared_after(self._declared if declared is None else declared, missed.net)
-        standing = Standing(missed.position, missed.waiting)
+        standing = self.replica.standing_after(missed)
         with self._bench.undone_to(0):
             self._bench.settle(missed.net, standing, self._declared)
         self._kept = standing if self._bench.workspace.is_durable else None

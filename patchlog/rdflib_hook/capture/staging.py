@@ -4,9 +4,15 @@ The store sees a transaction only when the log has it, or when it waits in the o
 `<urn:patchlog:positions>` how far it is:
 
     <urn:uuid:LOG> <urn:patchlog:position> 7              the version
-                   <urn:patchlog:hash>     "7:2f0a…"      the chain hash at that version
+                   <urn:patchlog:history>  "7:2f0a…"      the chain hash at that version
+                   <urn:patchlog:name>     "people"       the name of the log
+                   <urn:patchlog:part>     "everything"   what the store has of it
                    <urn:patchlog:pending>  "6c1e…"        a patch that the store has, and the log does not have yet
                    <urn:patchlog:prefix>   "ex http://…"  a namespace
+
+The first four are a follower's (`patchlog.followers.positions`): each can go on where the other was. The name is
+written once. So a store that is emptied between a look at it and a change has a position without a name, which says
+that all before is missing.
 
 A crash in between leaves it behind the log, and what is missing is applied when it is opened again: effects are
 idempotent, so it does not matter how much of it was there. The position changes last, and where two stand there the
@@ -37,10 +43,12 @@ from patchlog.rdflib_hook.capture.workspace import Found, Pattern, Placed
 
 __all__ = ["POSITIONS", "StagedWorkspace"]
 
-# A follower writes its position in the same way (`patchlog.followers.positions`): each can go on where the other was.
 POSITIONS: Final = URIRef("urn:patchlog:positions")
 _POSITION: Final = URIRef("urn:patchlog:position")
-_HASH: Final = URIRef("urn:patchlog:hash")
+_HISTORY: Final = URIRef("urn:patchlog:history")
+_NAME: Final = URIRef("urn:patchlog:name")
+_PART: Final = URIRef("urn:patchlog:part")
+_EVERYTHING: Final = "everything"
 _PENDING: Final = URIRef("urn:patchlog:pending")
 _PREFIX: Final = URIRef("urn:patchlog:prefix")
 _UUID: Final = "urn:uuid:"
@@ -216,10 +224,18 @@ class StagedWorkspace:
         version = min((int(text) for predicate, text in found if predicate == _POSITION), default=None)
         if version is None:
             return None
-        hashes = dict(text.split(":", 1) for predicate, text in found if predicate == _HASH)
-        hash = hashes.get(str(version))
+        said = dict(found)
+        if said.get(_PART, _EVERYTHING) != _EVERYTHING:
+            raise UsageError(
+                f"the store has a part of the log, {said[_PART]}, which a follower has written: capture another store"
+            )
+        histories = dict(text.split(":", 1) for predicate, text in found if predicate == _HISTORY)
+        hash = histories.get(str(version))
+        if histories and _NAME not in said:
+            version, hash = 0, None
         position = Position(log_id, version, None if hash is None else bytes.fromhex(hash))
-        return Standing(position, frozenset(text for predicate, text in found if predicate == _PENDING))
+        pending = frozenset(text for predicate, text in found if predicate == _PENDING)
+        return Standing(position, pending, said.get(_NAME))
 
     def other_standings(self, log_id: str) -> list[Standing]:
         """What stands in the graph of positions for other logs, the furthest first."""
@@ -294,9 +310,15 @@ class StagedWorkspace:
         wanted |= {(_PENDING, patch): Literal(patch) for patch in standing.pending}
         if position.hash is not None:
             text = f"{position.version}:{position.hash.hex()}"
-            wanted[_HASH, text] = Literal(text)
+            wanted[_HISTORY, text] = Literal(text)
+            wanted |= {
+                (_NAME, standing.name or ""): Literal(standing.name or ""),
+                (_PART, _EVERYTHING): Literal(_EVERYTHING),
+            }
+        for predicate, text in ((_NAME, standing.name or ""), (_PART, _EVERYTHING)):
+            wanted[predicate, text] = Literal(text)
         wanted[_POSITION, str(position.version)] = Literal(position.version)
-        known = {_POSITION, _HASH, _PENDING, _PREFIX}
+        known = {_POSITION, _HISTORY, _NAME, _PART, _PENDING, _PREFIX}
         added: list[Written] = [
             (ADDED, (log, predicate, wanted[predicate, text]), self._book)
             for predicate, text in sorted(wanted.keys() - before.keys())

@@ -6,6 +6,7 @@ are not used: nothing slips by. docs/capture.md says what a commit does, and wha
 
 from __future__ import annotations
 
+import logging
 import re
 import threading
 from collections.abc import Generator, Iterable, Iterator, Mapping
@@ -23,6 +24,7 @@ from rdflib.term import Identifier, Literal, URIRef
 
 from patchlog.codec.patch_ids import parse_patch_id
 from patchlog.errors import UsageError
+from patchlog.log.position import Position
 from patchlog.outbox import QueuedPatch
 from patchlog.pipes import batches
 from patchlog.rdflib_hook.capture.batching import Batching
@@ -34,6 +36,8 @@ from patchlog.rdflib_hook.capture.workbench import Workbench
 from patchlog.rdflib_hook.collector import paused_collector
 
 __all__ = ["CapturedStore"]
+
+_logger: Final = logging.getLogger("patchlog.capture")
 
 _STRING: Final = XSD.string
 _SPEAKS_OF_GRAPHS: Final = re.compile(r"\b(?:graph|from)\b", re.IGNORECASE)
@@ -120,6 +124,8 @@ class CapturedStore(Store):
             try:
                 if commit_pending_transaction or self._batching is not None:
                     self.commit()
+                elif session.has_changes:
+                    _logger.warning("the store is closed with uncommitted changes: they are rolled back")
             finally:
                 session.discard()
                 self._session = self._connection = self._batching = None
@@ -143,6 +149,12 @@ class CapturedStore(Store):
     def position(self) -> int:
         """The version of the log that the store has reached, not counting what waits in the outbox."""
         return self._open.replica.position.version
+
+    @property
+    def full_position(self) -> Position:
+        """That version with the id and the chain hash of the log; the hash is None where the log cannot be asked."""
+        with self._lock:
+            return self._open.replica.standing().position
 
     def commit(self, headers: Mapping[str, HeaderValue] | None = None) -> None:
         """Append what has changed to the log, as one patch; where nothing has changed, nothing happens.

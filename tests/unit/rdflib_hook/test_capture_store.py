@@ -498,12 +498,15 @@ def test_batch_is_committed_when_its_time_has_come(log):
     dataset.close()
 
 
-def test_close_rolls_back_what_was_not_committed(dataset, log):
+def test_close_rolls_back_what_was_not_committed_and_says_so(dataset, log, caplog):
     dataset.add((A, P, X))
     dataset.close()
     dataset.close()
 
     assert patches_of(log) == []
+    assert [record.message for record in caplog.records] == [
+        "the store is closed with uncommitted changes: they are rolled back"
+    ]
     with pytest.raises(UsageError, match="not open"):
         dataset.add((A, P, X))
 

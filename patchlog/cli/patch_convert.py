@@ -223,7 +223,7 @@ def transcode(
     inputs = [(path, *look_ahead(path, session, JELLY_PATCH, read_options)) for path in paths or [STANDARD]]
     converter = _converter(
         "jelly-patch",
-        enough_for_all_patches([options for _, options, _ in inputs], chosen),
+        enough_for_all_patches([options for _, options, _ in inputs], chosen, concatenated=concatenated),
         chosen,
         canonical=canonical,
         rows_per_frame=rows_per_frame,

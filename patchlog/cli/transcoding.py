@@ -78,7 +78,9 @@ def enough_for_all_rdf(known: Sequence[RdfOptions], chosen: Mapping[str, Any]) -
     return replace(_widened(known), **{**types, **chosen})
 
 
-def enough_for_all_patches(known: Sequence[PatchOptions], chosen: Mapping[str, Any]) -> PatchOptions:
+def enough_for_all_patches(
+    known: Sequence[PatchOptions], chosen: Mapping[str, Any], *, concatenated: bool
+) -> PatchOptions:
     """The types of the inputs where they agree, else those that hold anything; tables and features enough for all.
 
     A FLAT stream is one patch, so several of them are PUNCTUATED together.
@@ -86,7 +88,7 @@ def enough_for_all_patches(known: Sequence[PatchOptions], chosen: Mapping[str, A
     first = known[0]
     same_division = all(options.stream_type == first.stream_type for options in known)
     same_statements = all(options.statement_type == first.statement_type for options in known)
-    if len(known) > 1 and first.stream_type == StreamType.FLAT:
+    if (len(known) > 1 or concatenated) and first.stream_type == StreamType.FLAT:
         same_division = False
     types = {
         "stream_type": first.stream_type if same_division else StreamType.PUNCTUATED,

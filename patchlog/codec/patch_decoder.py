@@ -67,6 +67,9 @@ class PatchDecoder(StreamDecoder[PatchOptions, Operation]):
     )
     REFUSALS: ClassVar = {_PUNCTUATION: "a punctuation row in a stream that is not punctuated"}
 
+    _is_in_patch = False
+    """Whether operations came since the last punctuation, up to the frame before."""
+
     def _read_options(self, data: bytes, start: int, end: int) -> PatchOptions:
         return read_patch_options(data, start, end)
 
@@ -78,6 +81,8 @@ class PatchDecoder(StreamDecoder[PatchOptions, Operation]):
 
     def _begin_stream(self) -> None:
         self._transactions = TransactionOrder()
+        if self._is_in_patch:  # of the file before, which ends with it
+            self._operations.append(Punctuation())
 
     def _readers_for(self, options: PatchOptions) -> Mapping[int, MessageReader]:
         readers: dict[int, MessageReader] = {
@@ -108,6 +113,8 @@ class PatchDecoder(StreamDecoder[PatchOptions, Operation]):
             if self._strict and self._transactions.is_open:
                 raise TransactionError("a transaction is still open at the end of its frame")
             self._operations.append(Punctuation())
+        if self._operations:
+            self._is_in_patch = not isinstance(self._operations[-1], Punctuation)
         return self._operations
 
     def _read_triple_add(self, data: bytes, start: int, end: int) -> None:

@@ -12,7 +12,7 @@ from patchlog.codec.options import (
     StreamType,
 )
 from patchlog.errors import UnexpectedRow, UnsupportedOption
-from patchlog.model import Add, TransactionStart
+from patchlog.model import Add, Punctuation, TransactionStart
 
 REFUSED = (UnsupportedOption, 0, 0)
 UNKNOWN = (5, 115)
@@ -276,10 +276,30 @@ class TestConcatenated:
 
         assert place[1:] == (1, 1)
 
-    def test_an_open_transaction_is_forgotten(self, codec, patch, read):
+    def test_an_open_transaction_is_forgotten_and_its_patch_ends(self, codec, patch, read):
         stream = patch.stream([patch.options(), patch.start()])
 
-        assert read(codec.PatchDecoder(concatenated=True), stream * 2) == [TransactionStart()] * 2
+        assert read(codec.PatchDecoder(concatenated=True), stream * 2) == [
+            TransactionStart(),
+            Punctuation(),
+            TransactionStart(),
+        ]
+
+    @pytest.mark.parametrize("stream_type", [1, 2, 3])
+    def test_a_patch_ends_with_its_file(self, codec, patch, read, stream_type):
+        """Else operations of two files would be one patch, and those of the second in a transaction of the first."""
+        rows = [patch.options(stream=stream_type), patch.start(), patch.commit()]
+        stream = patch.stream(rows, [patch.start(), patch.commit()])
+
+        found = read(codec.PatchDecoder(concatenated=True), stream + stream)
+
+        ends = [index for index, operation in enumerate(found) if operation == Punctuation()]
+        assert ends == ([2, 5, 8, 11] if stream_type == 1 else [4])
+
+    def test_a_patch_that_has_ended_does_not_end_again(self, codec, patch, read):
+        stream = patch.stream([patch.options(), patch.start(), patch.commit(), patch.punctuation()])
+
+        assert read(codec.PatchDecoder(concatenated=True), stream * 2).count(Punctuation()) == 2
 
     def test_an_open_graph_is_forgotten(self, codec, rdf, read):
         stream = rdf.stream([rdf.options(rdf.GRAPHS), rdf.graph_start(g_default={})])

@@ -133,6 +133,20 @@ def test_options_that_are_repeated_do_not_reset_the_lookups(transcode, patch):
         assert [one.predicate for one in operations if isinstance(one, Add)] == ["<a>", "<a>"]
 
 
+@pytest.mark.parametrize("stream_type", [StreamType.FLAT, StreamType.PUNCTUATED])
+def test_concatenated_patches_stay_apart(transcode, patch, stream_type):
+    add = patch.add(s_bnode="s", p_iri=patch.iri(name=1), o_bnode="o", g_default={})
+    unfinished = patch.stream([patch.options(patch.QUADS, stream=stream_type), patch.name("a"), patch.start(), add])
+    flat = patch.stream([patch.options(patch.QUADS, stream=stream_type), patch.name("b"), add])
+
+    data = transcode("patch", unfinished + flat, "--concatenated", "--canonical")
+
+    [*_, last] = " ".join(type(one).__name__ for one in drain(PatchDecoder(), [data])).split("Punctuation ")
+    assert last == "Add Punctuation"
+    kinds = [type(one).__name__ for one in drain(PatchDecoder(), [transcode("patch", flat * 2, "--concatenated")])]
+    assert kinds == ["Add", "Punctuation", "Add", "Punctuation"]
+
+
 @pytest.mark.parametrize("group", ["patch", "rdf"])
 def test_concatenated_files_are_transcoded_where_that_is_said(transcode, capsys, group, patch, rdf):
     def file(name):

@@ -48,6 +48,8 @@ pub struct PatchRows<S: Sink> {
     stream_type: StreamType,
     terms: Option<TermReader<S>>,
     transactions: TransactionOrder,
+    /// Operations came since the last punctuation.
+    is_in_patch: bool,
 }
 
 impl<S: Sink> PatchReader<S> {
@@ -59,6 +61,7 @@ impl<S: Sink> PatchReader<S> {
             stream_type: StreamType::Flat,
             terms: None,
             transactions: TransactionOrder::default(),
+            is_in_patch: false,
         })
     }
 
@@ -112,7 +115,7 @@ impl<S: Sink> Rows for PatchRows<S> {
                         "a punctuation row in a stream that is not punctuated",
                     ));
                 }
-                sink.punctuation()
+                self.punctuation(sink)
             }
         }
     }
@@ -124,7 +127,7 @@ impl<S: Sink> Rows for PatchRows<S> {
                     "a transaction is still open at the end of its frame",
                 ));
             }
-            sink.punctuation()?;
+            self.punctuation(sink)?;
         }
         sink.frame_end(&[])
     }
@@ -158,6 +161,10 @@ impl<S: Sink> PatchRows<S> {
                 ));
                 self.transactions = TransactionOrder::default();
                 self.stream_type = options.stream_type()?;
+                if self.is_in_patch {
+                    // Of the file before, which ends with it.
+                    self.punctuation(sink)?;
+                }
             }
         }
         self.statement_type = options.statement_type()?;
@@ -166,8 +173,14 @@ impl<S: Sink> PatchRows<S> {
         Ok(())
     }
 
+    fn punctuation(&mut self, sink: &mut S) -> Result<()> {
+        self.is_in_patch = false;
+        sink.punctuation()
+    }
+
     #[inline(always)]
     fn statement(&mut self, action: Action, message: Message<'_>, sink: &mut S) -> Result<()> {
+        self.is_in_patch = true;
         let Some(terms) = &mut self.terms else {
             return Err(before_options());
         };
@@ -181,6 +194,7 @@ impl<S: Sink> PatchRows<S> {
     }
 
     fn namespace(&mut self, action: Action, content: &[u8], sink: &mut S) -> Result<()> {
+        self.is_in_patch = true;
         let Some(terms) = &mut self.terms else {
             return Err(before_options());
         };
@@ -226,6 +240,7 @@ impl<S: Sink> PatchRows<S> {
     }
 
     fn transaction(&mut self, transaction: Transaction, sink: &mut S) -> Result<()> {
+        self.is_in_patch = true;
         if self.reading.strict {
             self.transactions.accept(transaction)?;
         }
@@ -233,6 +248,7 @@ impl<S: Sink> PatchRows<S> {
     }
 
     fn header(&mut self, content: &[u8], sink: &mut S) -> Result<()> {
+        self.is_in_patch = true;
         let Some(terms) = &mut self.terms else {
             return Err(before_options());
         };

@@ -444,8 +444,8 @@ impl Converter {
     }
 
     #[getter]
-    fn statements(&self) -> u64 {
-        self.0.peek(|pipe| pipe.written()).unwrap_or(0)
+    fn statements(&self, py: Python<'_>) -> PyResult<u64> {
+        self.0.peek(py, |pipe| pipe.written())
     }
 
     #[pyo3(signature = (data, /))]

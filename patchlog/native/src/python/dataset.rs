@@ -56,8 +56,8 @@ impl DatasetEncoder {
     }
 
     #[getter]
-    fn statements(&self) -> u64 {
-        self.0.peek(|state| state.pipe.written()).unwrap_or(0)
+    fn statements(&self, py: Python<'_>) -> PyResult<u64> {
+        self.0.peek(py, |state| state.pipe.written())
     }
 
     #[pyo3(signature = (name, iri, /))]

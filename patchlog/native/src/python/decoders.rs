@@ -66,13 +66,13 @@ impl RdfDecoder {
 
     #[getter]
     fn options<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let options = self.0.peek(|state| state.reader.options().cloned()).flatten();
+        let options = self.0.peek(py, |state| state.reader.options().cloned())?;
         options.map(|options| rdf_options_into(py, &options)).transpose()
     }
 
     #[getter]
-    fn delimited(&self) -> Option<bool> {
-        self.0.peek(|state| state.reader.delimited()).flatten()
+    fn delimited(&self, py: Python<'_>) -> PyResult<Option<bool>> {
+        self.0.peek(py, |state| state.reader.delimited())
     }
 
     fn feed(slf: Bound<'_, Self>, data: Data<'_>) -> PyResult<RdfFrames> {
@@ -142,15 +142,15 @@ impl PatchDecoder {
 
     #[getter]
     fn options<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let options = self.0.peek(|state| state.reader.options().cloned()).flatten();
+        let options = self.0.peek(py, |state| state.reader.options().cloned())?;
         options
             .map(|options| patch_options_into(py, &options))
             .transpose()
     }
 
     #[getter]
-    fn delimited(&self) -> Option<bool> {
-        self.0.peek(|state| state.reader.delimited()).flatten()
+    fn delimited(&self, py: Python<'_>) -> PyResult<Option<bool>> {
+        self.0.peek(py, |state| state.reader.delimited())
     }
 
     fn feed(slf: Bound<'_, Self>, data: Data<'_>) -> PyResult<PatchOperations> {

@@ -92,9 +92,9 @@ impl<T> Guarded<T> {
         })
     }
 
-    /// A look at the state; None while another thread uses it.
-    pub fn peek<R>(&self, look: impl FnOnce(&T) -> R) -> Option<R> {
-        self.state.try_lock().ok().map(|state| look(&state))
+    /// A look at the state, also after an error.
+    pub fn peek<R>(&self, py: Python<'_>, look: impl FnOnce(&T) -> R) -> PyResult<R> {
+        Ok(look(&*try_locked(&self.state).or_raise(py)?))
     }
 }
 

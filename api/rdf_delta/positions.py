@@ -68,12 +68,11 @@ class ClientPositions:
     async def fetched(self, log: LogDescription, client: Client, version: int) -> None:
         """Take notice that a client fetches a version."""
         tracks = await self._tracks(log, client)
-        head = log.head.version
-        if not tracks.fetched(version, head):
+        if not tracks.fetched(version):
             # Another process may know it.
             tracks = await self._tracks(log, client, is_stale=True)
-            if not tracks.fetched(version, head):
-                tracks.add(version, head)
+            if not tracks.fetched(version):
+                tracks.add(version)
         self._write_soon()
 
     async def appended(self, log: LogDescription, client: Client, version: int) -> None:
@@ -83,7 +82,7 @@ class ClientPositions:
             if not tracks.appended(version):
                 tracks = await self._tracks(log, client, is_stale=True)
                 if not tracks.appended(version):
-                    tracks.add(version, version)
+                    tracks.add(version)
         except PatchLogError as error:
             _logger.warning("it is not known where the client %s of RDF Delta's API is: %s", client, error)
         self._write_soon()

@@ -45,7 +45,7 @@ class Track:
     looks: int = 0
     """How often the head was asked for since then."""
     is_midway: bool = False
-    """Whether there was more to fetch after that."""
+    """Whether there was more to fetch after that, so that its local transaction has not ended."""
     is_changed: bool = True
     """Whether it is to be written."""
     has_gone_back: bool = False
@@ -53,7 +53,7 @@ class Track:
 
     def go_on(self, version: int, head_version: int) -> None:
         """Take notice of a fetch."""
-        if self.looks and version == self.reached + 1:
+        if self.looks and not self.is_midway and version == self.reached + 1:
             self.base = self.reached
         self.reached = version
         self.looks = 0
@@ -73,6 +73,8 @@ class Tracks:
     def __init__(self, client: Client, tracks: Iterable[Track] = ()) -> None:
         self.name: Final = PREFIX + _UNSAFE.sub("-", client.name)[:_MOST_CHARACTERS]
         self.all: Final = list(tracks)
+        self._head_version = 0
+        """As it was described last: so far a client fetches."""
 
     def is_named(self, consumer: str) -> bool:
         """Whether a consumer is a track of this client."""
@@ -89,11 +91,11 @@ class Tracks:
             elif (known.base, known.reached) < (track.base, track.reached) and not known.has_gone_back:
                 known.base, known.reached = track.base, max(known.reached, track.reached)
 
-    def fetched(self, version: int, head_version: int) -> bool:
+    def fetched(self, version: int) -> bool:
         """Take notice of a fetch. False where no track would be at that version."""
         track = self._lacking(version)
         if track is not None:
-            track.go_on(version, head_version)
+            track.go_on(version, self._head_version)
         return track is not None
 
     def appended(self, version: int) -> bool:
@@ -106,9 +108,9 @@ class Tracks:
         track.go_on(version, version)
         return True
 
-    def add(self, version: int, head_version: int) -> None:
+    def add(self, version: int) -> None:
         """Begin a track with the fetch of a version."""
-        is_midway = version < head_version
+        is_midway = version < self._head_version
         if len(self.all) < _MOST_TRACKS:
             self.all.append(Track(self._free_name(), version - 1, version, is_midway=is_midway))
             return
@@ -119,6 +121,7 @@ class Tracks:
 
     def looked(self, head_version: int) -> list[Track]:
         """Take notice that the head was asked for. The tracks that are there; others would go on to fetch."""
+        self._head_version = max(self._head_version, head_version)
         for track in self.all:
             track.looks += 1
         there = [track for track in self.all if track.reached >= head_version]
@@ -128,10 +131,20 @@ class Tracks:
         return there
 
     def _lacking(self, version: int) -> Track | None:
-        """The track that is to fetch a version; else one that lost what it fetched, as it was cut off."""
+        """The track that is to fetch a version.
+
+        First who is in the middle; then who was cut off and begins again; then who had all that there was; and last who
+        may have been cut off, or have had all when its head was the head.
+        """
         following = [track for track in self.all if track.reached == version - 1]
-        repeating = [track for track in self.all if track.is_midway and track.base == version - 1]
-        return max(following or repeating, key=lambda track: track.base, default=None)
+        cut_off = [track for track in self.all if track.is_midway and track.looks]
+        candidates = (
+            [track for track in following if track.is_midway and not track.looks]
+            or [track for track in cut_off if track.base == version - 1]
+            or [track for track in following if not track.is_midway]
+            or following
+        )
+        return max(candidates, key=lambda track: track.base, default=None)
 
     def _free_name(self) -> str:
         taken = {track.name for track in self.all}

@@ -6,6 +6,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sqlalchemy import create_engine, text
 
 from api.rdf_delta.clients import Client
@@ -262,10 +264,10 @@ def written_bytes(service):
 class TestTracks:
     """The rules alone."""
 
-    def fetch(self, tracks, *versions, head=None):
+    def fetch(self, tracks, *versions):
         for version in versions:
-            if not tracks.fetched(version, head or version):
-                tracks.add(version, head or version)
+            if not tracks.fetched(version):
+                tracks.add(version)
 
     def bases(self, tracks):
         return sorted(track.base for track in tracks.all)
@@ -290,7 +292,8 @@ class TestTracks:
 
     def test_client_that_begins_again_is_the_same(self):
         tracks = Tracks(HERE)
-        self.fetch(tracks, 1, 2, 3, head=5)
+        tracks.looked(5)
+        self.fetch(tracks, 1, 2, 3)
         tracks.looked(5)
         self.fetch(tracks, 1, 2, 3, 4, 5)
         tracks.looked(5)
@@ -307,7 +310,7 @@ class TestTracks:
 
     def test_patch_that_one_has_appended_is_fetched_by_another(self):
         tracks = Tracks(HERE)
-        tracks.add(1, 1)  # appended
+        tracks.add(1)  # appended
         self.fetch(tracks, 1)
         assert self.bases(tracks) == [0, 0]
 
@@ -333,10 +336,11 @@ class TestTracks:
             if version % 3 == 0:
                 tracks.appended(version)
         assert self.bases(tracks)[0] == 1
-        self.fetch(tracks, 2, 3)
-        tracks.looked(49)
-        self.fetch(tracks, 4)
-        assert self.bases(tracks)[0] == 3
+        self.fetch(tracks, *range(2, 50))
+        assert self.bases(tracks)[0] == 1
+        for _ in range(2):
+            tracks.looked(49)
+        assert self.bases(tracks) == [49, 49]
 
     def test_what_another_process_has_written_is_added(self):
         tracks = Tracks(HERE)
@@ -348,6 +352,46 @@ class TestTracks:
         self.fetch(tracks, 9)
         assert self.bases(tracks) == [4, 5]
         assert len(tracks.all) == 2
+
+    @given(
+        steps=st.lists(
+            st.tuples(st.sampled_from(["sync", "look", "update", "cut off", "other append"]), st.integers(0, 3)),
+            max_size=60,
+        )
+    )
+    def test_no_track_is_ahead_of_the_slowest_of_several_clients(self, steps):
+        """However clients with one address take turns. When all have all, so have the tracks, and none is left over."""
+        tracks, at, head = Tracks(HERE), {}, 0
+
+        def sync(client, *, until=None):
+            tracks.looked(head)
+            for version in range(at.get(client, 0) + 1, (head if until is None else until) + 1):
+                self.fetch(tracks, version)
+                at.setdefault(client, 0)
+            if until is None and client in at:
+                at[client] = head
+
+        for step, client in steps:
+            if step == "sync":
+                sync(client)
+            elif step == "look":
+                tracks.looked(head)
+            elif step == "cut off" and at.get(client) and at[client] < head - 1:
+                sync(client, until=head - 1)  # and has none of that
+            elif step == "update":
+                sync(client)
+                head += 1
+                if not tracks.appended(head):
+                    tracks.add(head)
+                at[client] = head
+            elif step == "other append":
+                head += 1
+            assert not at or self.bases(tracks)[0] <= min(at.values())
+        for _ in range(3):
+            for client in at:
+                sync(client)
+        assert set(self.bases(tracks)) <= {head}
+        assert len(tracks.all) <= len(at)
 
     def test_number_of_tracks_is_bounded(self):
         tracks = Tracks(HERE)

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Path, Request, Response
 from fastapi.responses import JSONResponse
 
 from api.access import principal_of, require
+from api.audit import note
 from api.documents import JobDocument, JobsDocument
 from api.errors import Problem, Refusal
 from api.jobs import Job
@@ -46,6 +47,7 @@ async def describe_job(request: Request, job: _Id) -> Response:
 async def cancel_job(request: Request, job: _Id) -> Response:
     """Cancel a job, which ends soon. One that has ended stays as it is. What deletes a log cannot be cancelled."""
     found, principal = await _found(request, job)
+    note(log=found.log, job=found.id)
     require(principal, "admin", found.log)
     if not found.can_cancel and found.ended_ms is None:
         raise Refusal(_KEPT, "the log is deleted already, and this job gives its room back")

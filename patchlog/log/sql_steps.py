@@ -50,8 +50,11 @@ def mark_log_deleted(batch: Batch, name: str) -> None:
     connection = batch.connection
     for table in (SNAPSHOT, SNAPSHOT_BUILD, STAGE):  # few rows; without its stage no upload ends in the log
         connection.execute(delete(table).where(table.c.log == log.key))
+    mark = uuid.uuid4()  # the id is free too: a log may be restored
     connection.execute(
-        update(LOG).where(LOG.c.key == log.key).values(name=f"/{uuid.uuid4().hex}", deleted_ms=batch.now_ms)
+        update(LOG)
+        .where(LOG.c.key == log.key)
+        .values(name=f"/{mark.hex}", id=mark.bytes, deleted_ms=batch.now_ms, reserved_by=None, reserved_until_ms=None)
     )
     batch.changed.add(name)
 

@@ -271,6 +271,7 @@ def test_deleted_log_is_nowhere_while_its_rows_are_deleted(any_store, patches):
     for name in ("a", "people", "z"):
         any_store.create(name)
     any_store.log("people").append(patches.one())
+    id = any_store.log("people").describe().id
     any_store.begin_delete("people")
 
     assert [log.name for log in any_store.list()] == ["a", "z"]
@@ -280,6 +281,8 @@ def test_deleted_log_is_nowhere_while_its_rows_are_deleted(any_store, patches):
     with pytest.raises(LogNotFound):
         any_store.begin_delete("people")
     assert any_store.create("people").head.version == 0
+    assert any_store.create(id).name == id  # which no log has any more
+    any_store.delete(id)
     any_store.sweep()
     assert [log.name for log in any_store.list()] == ["a", "people", "z"]
 

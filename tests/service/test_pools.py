@@ -215,6 +215,31 @@ def test_what_costs_more_waits_in_its_own_pool(patches, pool, method, path):
     assert asyncio.run(run()).status_code < 300
 
 
+def test_log_is_deleted_at_once_though_no_thread_is_free_to_clean_up():
+    store = MemoryLogStore()
+    store.create("people")
+    gate = Gate()
+
+    async def run():
+        app = create_app(Settings(keys="off"), store)
+        async with app.router.lifespan_context(app):
+            service = app.state.service
+            for _ in range(service.builds._most):
+                service.builds.submit(gate.call("held"), "")
+            transport = httpx.ASGITransport(app=app)
+            async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+                deleting = client.request("DELETE", "/logs/people", json={"delete": "people"})
+                deleted = await asyncio.wait_for(deleting, 20)
+                [job] = (await client.get("/jobs")).json()["jobs"]
+                refused = await client.delete(f"/jobs/{job['id']}")
+                made = await client.put("/logs/people")
+            gate.opened.set()
+            return deleted.status_code, job["kind"], job["state"], refused.json()["type"], made.status_code
+
+    kept = "urn:patchlog:problem:job-not-cancellable"
+    assert asyncio.run(run()) == (204, "delete", "waiting", kept, 201)
+
+
 def test_range_is_read_no_further_for_a_client_that_is_gone(patches, monkeypatch):
     store = MemoryLogStore()
     store.create("people")

@@ -8,7 +8,16 @@ from pathlib import Path
 
 QUESTIONS = (
     *("rdf_parse", "rdf_write", "patch_codec", "rdflib_terms", "capture", "pure"),
-    *("log_append", "log_download", "log_large", "log_nanopubs", "snapshot_build", "service_tails", "follow"),
+    *(
+        "log_append",
+        "log_download",
+        "log_large",
+        "log_nanopubs",
+        "snapshot_build",
+        "service_tails",
+        "service_fairness",
+        "follow",
+    ),
     *("rdf_delta_clients", "grpc_streams"),
 )
 

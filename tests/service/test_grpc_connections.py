@@ -20,6 +20,8 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from patchlog import patch
+from patchlog.codec.options import PatchOptions
+from patchlog.engine import PatchEncoder
 from patchlog.wire import RdfStreamFrame
 from tests.service.conftest import ServiceProcess
 from tests.service.grpc_calls import (
@@ -121,6 +123,48 @@ def test_publisher_that_gives_up_leaves_nothing(service, channel, log, end):
     assert service.client.get(f"/logs/{log}").json()["head"]["version"] == 0
     publish(channel, frames_of([['"3"']]), (("topic", log),))
     assert [quad[2] for quad in quads(subscribe(channel, f"{log}@1"))] == ['"3"']
+
+
+def unpunctuated():
+    """The frame of a patch without its punctuation, as Jelly-JVM's writer leaves it."""
+    encoder = PatchEncoder(PatchOptions())
+    encoder.accept(patch.Add("<http://e/s>", "<http://e/p>", '"1"', ""))
+    [frame] = split(encoder.finish())
+    assert frame.endswith(b"\x0a\x02\x7a\x00")
+    return frame[:-4]
+
+
+def test_last_punctuation_may_be_missing_where_the_client_has_ended_its_stream(service, channel, log):
+    call = channel.stream_unary(f"{PATCHES}/PublishPatches")
+
+    call(iter([unpunctuated()]), metadata=(("log", log),), timeout=60)
+
+    stored = patch.read(service.client.get(f"/logs/{log}/patches/1").content)
+    assert [type(one).__name__ for one in stored][-2:] == ["Add", "Punctuation"]
+
+
+@pytest.mark.parametrize("end", ["deadline", "cancel"])
+def test_publisher_of_a_patch_without_its_punctuation_that_gives_up_leaves_nothing(service, channel, log, end):
+    grpc.channel_ready_future(channel).result(60)
+    goes_on, taken = threading.Event(), threading.Event()
+
+    def endless():
+        yield unpunctuated()
+        taken.set()
+        goes_on.wait(60)
+
+    call = channel.stream_unary(f"{PATCHES}/PublishPatches").future(
+        endless(), metadata=(("log", log),), timeout=3 if end == "deadline" else 60
+    )
+    assert taken.wait(60)
+    if end == "cancel":
+        call.cancel()
+    with pytest.raises((grpc.RpcError, grpc.FutureCancelledError)):
+        call.result(60)
+    goes_on.set()
+
+    time.sleep(0.5)
+    assert service.client.get(f"/logs/{log}").json()["head"]["version"] == 0
 
 
 def test_client_that_is_silent_is_noticed(service, log, push):

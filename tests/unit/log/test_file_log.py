@@ -9,7 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from patchlog.codec.fields import read_varint, varint
 from patchlog.codec.options import PatchOptions, StreamType
+from patchlog.engine import PatchEncoder
 from patchlog.errors import (
     CodecError,
     HeadMismatch,
@@ -25,7 +27,7 @@ from patchlog.log.memory import MemoryLogStore
 from patchlog.log.records import EMPTY_HEAD, LogOptions
 from patchlog.log.tailing import tail
 from patchlog.model import Add, Punctuation
-from patchlog.patch import write
+from patchlog.patch import canonical, read, write
 from patchlog.streams import CHUNK_BYTES
 
 LAST = "dddddddd-0000-4000-8000-000000000000"
@@ -303,6 +305,36 @@ def test_file_that_somebody_else_has_cut_short_is_refused_and_left_alone(tmp_pat
             call()
 
     assert path.read_bytes() == patches.one(id=patches.A)[0][:-10]
+
+
+def test_file_of_others_may_lack_its_last_punctuation(tmp_path):
+    """Jelly-JVM's writer leaves it out. The file is left as it is, for it is not as logs store their patches."""
+    encoder = PatchEncoder(PatchOptions())
+    for operation in (Add("<s>", "<p>", "<a>"), Punctuation(), Add("<s>", "<p>", "<b>")):
+        encoder.accept(operation)
+    whole = encoder.finish()
+    assert whole.endswith(b"\x0a\x02\x7a\x00")
+    path = tmp_path / "people.jellyp"
+    last = _last_frame(whole)
+    path.write_bytes(whole[: -len(last)] + varint(len(last) - 5) + last[1:-4])
+    before = path.read_bytes()
+
+    log = FilePatchLog(path)
+
+    assert log.head().version == 2
+    [_, logged] = log.read()
+    assert Punctuation() in list(read(b"".join(logged.chunks)))
+    with pytest.raises(UsageError, match="another form"):
+        log.append([canonical([Add("<s>", "<p>", "<c>")])])
+    assert path.read_bytes() == before
+
+
+def _last_frame(data):
+    frame = b""
+    while data:
+        size, start = read_varint(data, 0, len(data))
+        frame, data = data[: start + size], data[start + size :]
+    return frame
 
 
 def test_killed_writer_leaves_all_that_was_acknowledged(path, patches, tmp_path):

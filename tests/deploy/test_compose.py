@@ -62,3 +62,14 @@ def test_spark_takes_the_options_that_it_is_given():
     ).stdout
 
     assert [option for option in options if f"{option} " not in told] == []
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_what_has_finished_is_not_started_again(name):
+    """`unless-stopped` starts a container again whatever its exit code was: a job that is done would run for ever."""
+    service = SERVICES[name]
+    command = service.get("command", [])
+    is_job = command[:1] == ["migrate"] or (service.get("image") == "patchlog-spark" and "--continuous" not in command)
+
+    if is_job:
+        assert service.get("restart", "no") in ("no", "on-failure")

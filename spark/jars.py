@@ -19,10 +19,11 @@ import pyspark
 
 from patchlog.errors import UsageError
 
-__all__ = ["check_java", "fetch", "folder", "installed"]
+__all__ = ["PACKAGE", "check_java", "fetch", "folder", "installed"]
 
 _OLDEST_JAVA: Final = 17
 _COORDINATE: Final = ("io.delta", f"delta-spark_{'.'.join(pyspark.__version__.split('.')[:2])}_2.13")
+PACKAGE: Final = f"{':'.join(_COORDINATE)}:{version('delta-spark')}"
 _SHIPPED_WITH_SPARK: Final = (
     "com.fasterxml.*",
     "com.github.luben",

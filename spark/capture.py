@@ -23,11 +23,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from patchlog.codec.patch_ids import PatchId, patch_id_term
 from patchlog.engine import ArrowEncoder
-from patchlog.errors import HeadMismatch, InvalidTerm, PatchAlreadyExists, UsageError
+from patchlog.errors import HeadMismatch, InvalidTerm, PatchAlreadyExists, PositionGone, UsageError
 from patchlog.log.contract import PatchLog
-from patchlog.log.records import ANY_HEAD, ExpectedHead, Head
+from patchlog.log.history import headers_of
+from patchlog.log.records import ANY_HEAD, ExpectedHead, Head, PatchRecord
 from patchlog.text.terms import iri_term, literal_term
-from spark.change_feed import Commit, QuadTable
+from spark.change_feed import BEGIN_ANEW, Commit, QuadTable
 from spark.faults import may_die
 from spark.origin import Range
 from spark.reduction import QUAD
@@ -37,6 +38,7 @@ __all__ = ["Captured", "ReverseCapture"]
 
 _PATCH_IDS: Final = uuid.UUID("3f7d3a0e-6f0c-5c57-9b1e-1c5d7a3f8e42")
 _SCHEMA: Final = "http://www.w3.org/2001/XMLSchema#"
+_FINGERPRINT: Final = "delta-commit"
 _PACKED: Final = pa.schema([("version", pa.int64()), ("rows", pa.binary())])
 _PACKED_COLUMNS: Final = "version BIGINT, rows BINARY"
 _ROWS_AT_A_TIME: Final = 250_000
@@ -98,7 +100,32 @@ class ReverseCapture:
         if head.version == 0:
             return None
         newest = self.table.newest().version
-        return next((version for version in range(newest, -1, -1) if self.log.find(self._patch_id(version))), None)
+        if self.log.find(self._patch_id(newest + 1)) is not None:
+            raise self._put_back(newest + 1)
+        for version in range(newest, -1, -1):
+            record = self.log.find(self._patch_id(version))
+            if record is not None:
+                self._check_commit(record, version)
+                return version
+        return None
+
+    def _check_commit(self, record: PatchRecord, version: int) -> None:
+        """Raise UsageError where the last version that was captured is another commit now."""
+        try:
+            headers = [headers_of(logged) for logged in self.log.read(record.version - 1, limit=1)]
+        except PositionGone:
+            return
+        captured = headers[0].get(_FINGERPRINT)
+        commit = self.table.commit_at(version)
+        # Patches of earlier versions of patchlog do not say it.
+        if captured is not None and commit is not None and captured != literal_term(commit.fingerprint):
+            raise self._put_back(version)
+
+    def _put_back(self, version: int) -> UsageError:
+        return UsageError(
+            f"{self.table.identifier} is not the table any more that was captured up to version {version} into the log "
+            f"{self.log.name}: it was put back to an older state; {BEGIN_ANEW}"
+        )
 
     def _begin(self, head: Head) -> int:
         """Append what the table holds, and return at which version."""
@@ -106,6 +133,11 @@ class ReverseCapture:
             raise UsageError(
                 f"the log {self.log.name} has patches, and none of this table ({self.table.identifier}): capture into "
                 "a log of its own, or let what the table holds go --on-top"
+            )
+        if not self.on_top and self._has_dataset():
+            raise UsageError(
+                f"the log {self.log.name} begins with a dataset, its snapshot of version 0: capture into a log of its "
+                "own, or let what the table holds go --on-top"
             )
         commit = self.table.newest()
         try:
@@ -117,6 +149,12 @@ class ReverseCapture:
                 raise
             return position
         return commit.version
+
+    def _has_dataset(self) -> bool:
+        try:
+            return self.log.snapshots.find(0) is not None
+        except UsageError:
+            return False  # a file, which has no snapshots
 
     def _catch_up(self, position: int) -> int:
         """Capture what is behind a version, and return where the table is."""
@@ -162,6 +200,7 @@ class ReverseCapture:
                 "delta-version": literal_term(str(commit.version), datatype=f"{_SCHEMA}integer"),
                 "delta-operation": literal_term(commit.operation),
                 "delta-time": literal_term(commit.time, datatype=f"{_SCHEMA}dateTime"),
+                _FINGERPRINT: literal_term(commit.fingerprint),
             }
             begins[commit.version] = marks(*(("H", *header) for header in headers.items()), ("TX", None, None))
         return _Patches(self.table.identifier, begins, rows, {version: counts.get(version, 0) for version in begins})

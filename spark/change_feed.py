@@ -26,12 +26,12 @@ from spark.origin import Range
 from spark.reduction import QUAD
 from spark.tables import LOG_PROPERTY
 
-__all__ = ["Commit", "QuadTable"]
+__all__ = ["BEGIN_ANEW", "Commit", "QuadTable"]
 
 _FEED: Final = "delta.enableChangeDataFeed"
 _NEEDED: Final = ("subject", "predicate", "object")
 _MORE: Final = ("insert", "update_postimage")
-_BEGIN_ANEW: Final = "capture into a new log, which begins with what the table holds now"
+BEGIN_ANEW: Final = "capture into a new log, which begins with what the table holds now"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,8 @@ class Commit:
     version: int
     operation: str
     time: str
+    fingerprint: str
+    """What no other commit says of itself, so that a table that was put back and then changed is known."""
 
 
 class QuadTable:
@@ -65,6 +67,11 @@ class QuadTable:
     def newest(self) -> Commit:
         """The last commit."""
         return self._history(1)[-1]
+
+    def commit_at(self, version: int) -> Commit | None:
+        """The commit that made a version; None where the table has forgotten it."""
+        found = [one for one in self._history(self.newest().version - version + 1) if one.version == version]
+        return found[0] if found else None
 
     def commits(self, after: int) -> list[Commit]:
         """The commits behind a version. Raises UsageError where the table has forgotten some, or was replaced."""
@@ -117,7 +124,7 @@ class QuadTable:
             if "DELTA_MISSING_CHANGE_DATA" in text:
                 raise UsageError(
                     f"{self.identifier} had no change data feed in some of the versions {versions.after + 1} to "
-                    f"{versions.until}, so that nobody knows what they changed: {_BEGIN_ANEW}"
+                    f"{versions.until}, so that nobody knows what they changed: {BEGIN_ANEW}"
                 ) from error
             if "FILE_NOT_EXIST" in text:
                 raise self._gone(versions) from error
@@ -143,8 +150,12 @@ class QuadTable:
 
     def _history(self, count: int) -> list[Commit]:
         rows = self._session.sql(f"DESCRIBE HISTORY {self.identifier} LIMIT {count}")
-        found = rows.select("version", "operation", F.unix_millis("timestamp").alias("time")).orderBy("version")
-        return [Commit(row.version, row.operation, time_of(row.time)) for row in found.collect()]
+        parts = F.to_json(
+            F.struct("operation", "operationParameters", "operationMetrics", "userMetadata", "readVersion")
+        )
+        columns = (F.unix_millis("timestamp").alias("time"), F.sha2(parts, 256).alias("fingerprint"))
+        found = rows.select("version", "operation", *columns).orderBy("version").collect()
+        return [Commit(row.version, row.operation, time_of(row.time), row.fingerprint) for row in found]
 
     def _check(self, properties: dict[str, str]) -> None:
         if LOG_PROPERTY in properties:
@@ -167,13 +178,13 @@ class QuadTable:
     def _of_this_table(self, commit: Commit) -> Commit:
         # A replaced table has another id, and its feed does not say what is gone.
         if "REPLACE TABLE" in commit.operation:
-            raise UsageError(f"{self.identifier} was replaced by version {commit.version}: {_BEGIN_ANEW}")
+            raise UsageError(f"{self.identifier} was replaced by version {commit.version}: {BEGIN_ANEW}")
         return commit
 
     def _gone(self, versions: Range) -> UsageError:
         return UsageError(
             f"{self.identifier} has forgotten changes of the versions {versions.after + 1} to {versions.until} (VACUUM "
-            f"or delta.logRetentionDuration): {_BEGIN_ANEW}; capture more often, or let the table keep them for longer"
+            f"or delta.logRetentionDuration): {BEGIN_ANEW}; capture more often, or let the table keep them for longer"
         )
 
 

@@ -1,6 +1,7 @@
 """What others commit to a Delta table becomes patches of a log: for each version of the table, the log has the same."""
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -272,3 +273,36 @@ def test_no_log_is_made_for_what_is_not_a_table(in_process, tmp_path):
 
     assert (code, told) == (1, f"error: {tmp_path} is not a Delta table: name a folder, or a table of the catalog\n")
     assert not (tmp_path / "log.db").exists()
+
+
+@pytest.mark.parametrize("is_changed", [False, True], ids=["older", "changed"])
+def test_table_that_was_put_back_to_an_older_state_is_noticed(session, others, log, tmp_path, is_changed):
+    """Its next commits would have the numbers of others that are in the log, and be taken for them."""
+    others.insert('"a"')
+    others.insert('"b"')
+    shutil.copytree(others.folder, tmp_path / "kept")
+    others.insert('"c"')
+    others.capture(log)
+    shutil.rmtree(others.folder)
+    shutil.copytree(tmp_path / "kept", others.folder)
+    session._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+    if is_changed:
+        others.insert('"other"', '"and more"')
+    before = log.head()
+
+    with pytest.raises(UsageError, match=r"version 3 .* was put back to an older state; capture into a new log"):
+        others.capture(log)
+
+    assert log.head() == before
+
+
+def test_log_that_begins_with_a_dataset_is_captured_into_only_on_demand(others, log):
+    others.insert('"a"')
+    log.snapshots.put(0, [b'<a:s> <a:p> "of the dataset" .\n'], "nquads")
+
+    with pytest.raises(UsageError, match="begins with a dataset, its snapshot of version 0"):
+        others.capture(log)
+    assert log.head().version == 0
+    others.capture(log, on_top=True)
+
+    assert log.head().version == 1

@@ -39,7 +39,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from bench.machine import seconds_of_family
 from spark.merging import merge_quads
-from spark.origin import LogIdentity
+from spark.origin import LogIdentity, Range
 from spark.session import opened_session
 from spark.tables import Tables
 
@@ -80,10 +80,10 @@ class MergeBench:
         self.tables = Tables(session, str(folder / "ours"), LogIdentity("bench", "bench"))
         self.tables.create()
         rows = session.range(quads).selectExpr(*QUAD, "1L AS since")
-        with self.tables.changes.transaction(1):
+        with self.tables.changes.transaction(Range(0, 1), None):
             nothing = self._changes(session.range(0), "+")
             nothing.write.format("delta").mode("append").save(str(folder / "ours/changes"))
-        with self.tables.quads.transaction(1, says={"log": "bench", "from": 0, "to": 1}):
+        with self.tables.quads.transaction(Range(0, 1), None):
             rows.write.format("delta").mode("append").save(str(folder / "ours/quads"))
         self.folder = folder
         rows = self.tables.quads.read()
@@ -100,7 +100,7 @@ class MergeBench:
             adds = self.session.range(self.added, self.added + operations // 2)
             self.added += operations // 2
             batch = self._changes(deletes, "-").unionByName(self._changes(adds, "+"))
-            with self.tables.changes.transaction(self.version):
+            with self.tables.changes.transaction(Range(self.version - 1, self.version), None):
                 batch.write.format("delta").mode("append").save(str(self.folder / "ours/changes"))
             source = self.tables.changes.read().where(f"version = {self.version}")
             rounds.append(

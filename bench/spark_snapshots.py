@@ -29,7 +29,7 @@ from bench.spark_changes import running_service
 from patchlog.client import HttpLogStore
 from patchlog.log.records import LogOptions
 from spark.job import ApplyJob
-from spark.origin import LogIdentity, Origin
+from spark.origin import LogIdentity, Origin, Range
 from spark.session import opened_session
 from spark.snapshots import export, joined
 from spark.tables import Tables
@@ -70,7 +70,7 @@ class SnapshotBench:
         self.tables = Tables(session, str(folder / "full"), LogIdentity("bench", "bench"))
         self.tables.create()
         rows = session.range(quads).selectExpr(*ROWS, "1L AS since")
-        with self.tables.quads.transaction(1):
+        with self.tables.quads.transaction(Range(0, 1), None):
             rows.write.format("delta").mode("append").save(str(folder / "full/quads"))
 
     def out(self, turn: int) -> None:

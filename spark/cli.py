@@ -26,7 +26,7 @@ from spark.looking_back import moment_at, namespaces_until, quads_at
 from spark.maintenance import optimize
 from spark.metrics import write_metrics
 from spark.origin import Origin
-from spark.session import opened_session
+from spark.session import is_on_this_machine, opened_session
 from spark.snapshots import export, joined
 from spark.tables import LogTable, Tables
 from spark.verification import verify
@@ -65,7 +65,7 @@ def on_spark(command: Command) -> Any:
     @wraps(command)
     def with_spark(*args: Any, master: str | None, memory: str, conf: tuple[str, ...], **values: Any) -> Any:
         settings = dict(_setting(one) for one in conf)
-        if "warehouse" in values and not values["warehouse"].startswith("schema:"):
+        if is_on_this_machine(master) and not values.get("warehouse", "schema:").startswith("schema:"):
             # Spark makes a folder for its own schemas, else `spark-warehouse` where one stands. Nothing is put there.
             settings.setdefault("spark.sql.warehouse.dir", str(Path(tempfile.gettempdir()) / "patchlog-no-schemas"))
 
@@ -165,10 +165,15 @@ def setup(_session: Session, *, repository: str | None) -> None:
 @click.option(
     "--consumer",
     metavar="NAME",
-    default="spark",
-    show_default=True,
-    help="The name by which the log knows how far this warehouse is; none where it is empty.",
+    help="The name by which the log knows how far this warehouse is; none where it is empty.  [default: a name for the "
+    "warehouse]",
 )
+@click.option(
+    "--rebuild",
+    is_flag=True,
+    help="First take the tables back to the last version that they and the log have in common.",
+)
+@click.option("--yes", is_flag=True, help="Let --rebuild delete what the log cannot give again.")
 @click.option("--metrics", type=click.Path(dir_okay=False, path_type=Path), help="A file of metrics for Prometheus.")
 @common
 def apply(
@@ -183,12 +188,15 @@ def apply(
     max_operations_per_merge: int,
     deletion_vectors: bool | None,
     shared: bool,
-    consumer: str,
+    consumer: str | None,
+    rebuild: bool,
+    yes: bool,
     metrics: Path | None,
 ) -> None:
     """Bring the tables of a log to where the log is: changes, quads and namespaces.
 
-    What was applied is read back from the tables, so that the job may die at any moment and be started again.
+    What was applied is read back from the tables, so that the job may die at any moment and be started again. Tables
+    that do not agree with the log are left as they are, unless --rebuild says otherwise.
     """
     is_news = False
 
@@ -201,14 +209,19 @@ def apply(
 
     with _tables(spark, origin, warehouse) as (session, tables):
         may_die(session, "started")
-        again_after_conflicts(lambda: tables.create(deletion_vectors=deletion_vectors, is_shared=shared))
+        again_after_conflicts(
+            lambda: tables.create(deletion_vectors=deletion_vectors, is_shared=shared, is_checked=not rebuild)
+        )
         may_die(session, "tables-created")
         sizes = Sizes(max_versions_per_batch, max_operations_per_batch, max_operations_per_merge)
-        job = ApplyJob(session, origin, tables, sizes, consumer or None, tell)
+        name = tables.consumer_name() if consumer is None else consumer or None
+        job = ApplyJob(session, origin, tables, sizes, name, tell, partial(click.echo, err=True))
+        if rebuild:
+            job.rebuild(may_lose=yes)
         if available_now:
             job.run_available()
             if not (is_news or cli.is_quiet):
-                click.echo("the tables have all that is in the log", err=True)
+                click.echo("already up to date", err=True)
         else:
             job.run_forever()
 
@@ -428,6 +441,12 @@ def _tell_captured(cli: Session, captured: Captured) -> None:
 def _line(done: Done | Captured) -> str:
     work = f"{done.operations:,} operation{'s' * (done.operations != 1)} in {done.seconds:.1f} s"
     versions = _versions(done.versions.after + 1, done.versions.until)
+    if isinstance(done, Done) and done.is_snapshot:
+        versions = _versions(done.versions.until, done.versions.until)
+        before = max(done.versions.after, 0)
+        if done.versions.until > before + 1:
+            missing = _versions(before + 1, done.versions.until - 1)
+            versions += f" from the snapshot of the log, which has forgotten {missing}: they are not in the tables"
     return f"{versions}, {work}; {done.lag_versions:,} behind"
 
 

@@ -16,7 +16,7 @@ from pyspark.errors import PySparkException
 
 from patchlog.errors import StorageError
 
-__all__ = ["failures_explained", "reason_of"]
+__all__ = ["explained", "failures_explained", "reason_of"]
 
 _RAISED_IN_PYTHON: Final = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t]+.*\n)+(\S.*)")
 _OF_PATCHLOG: Final = re.compile(r"patchlog\.errors\.\w+: (.+)")
@@ -32,7 +32,12 @@ def failures_explained() -> Iterator[None]:
     except (Py4JNetworkError, ConnectionRefusedError) as error:
         raise StorageError("the JVM of Spark has ended: it was killed, or had not enough --memory") from error
     except (PySparkException, Py4JError) as error:
-        raise StorageError(reason_of(_text(error))) from error
+        raise StorageError(explained(error)) from error
+
+
+def explained(error: Exception) -> str:
+    """What people are told of an error of Spark's."""
+    return reason_of(_text(error))
 
 
 def reason_of(text: str) -> str:

@@ -13,13 +13,14 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from patchlog.errors import UsageError
+from patchlog.log.contract import PatchLog
 from patchlog.log.snapshots.reading import namespaces_of
 from patchlog.model import Term
 from spark.origin import Origin
 from spark.reduction import QUAD, added_again, last_namespaces, last_quads
 from spark.tables import Tables
 
-__all__ = ["Moment", "moment_at", "namespaces_until", "quads_at"]
+__all__ = ["LoggedNamespaces", "Moment", "moment_at", "namespaces_until", "quads_at"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +39,20 @@ class Moment:
 
 def moment_at(tables: Tables, version: int) -> Moment:
     """Find a version in the history. Raises UsageError for one that was not applied yet."""
+    for table in (tables.changes, tables.quads):
+        if table.content().is_restored:
+            raise UsageError(f"RESTORE has taken {table.identifier} back: `apply` brings it up to date first")
     applied = tables.changes.number()
     if not 0 <= version <= applied:
         raise UsageError(f"version {version} is not in the tables, which are at version {max(applied, 0)}")
+    for gap in tables.changes.gaps() or ():
+        if gap.after < version < gap.until:
+            nearest = str(gap.until) if gap.after < 0 else f"{gap.after} and {gap.until}"
+            raise UsageError(
+                f"version {version} is not in the tables: the log had forgotten the versions {max(gap.after, 0) + 1} "
+                f"to {gap.until - 1} when they were applied, and its snapshot of version {gap.until} stands for them; "
+                f"nearest: {nearest}"
+            )
     for delta_version, stands_for in _known_moments(tables):
         if stands_for <= version:
             if _is_kept(tables, delta_version):
@@ -92,21 +104,43 @@ def namespaces_until(
     # A job that died may have left the table ahead of `changes`.
     if tables.namespaces.number() <= version:
         return {(row.graph, row.name): row.iri for row in tables.namespaces.read().collect()}
-    namespaces, begin = _namespaces_of_snapshot(origin, version)
+    found = namespaces_of_log(session, origin, version)
+    if found is None:
+        raise UsageError(f"the log has forgotten the namespaces of version {version}: choose a later one")
+    return {key: iri for key, (iri, _) in found.namespaces.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedNamespaces:
+    """The namespaces of a version by graph and name, and since when they hold.
+
+    They were read from a snapshot on. Those that hold since its version may hold for longer.
+    """
+
+    snapshot: int
+    namespaces: dict[tuple[Term, str], tuple[Term, int]]
+
+
+def namespaces_of_log(session: SparkSession, origin: Origin, version: int) -> LoggedNamespaces | None:
+    """The namespaces of a version out of the log; None where the log has forgotten them."""
+    with origin.opened() as log:
+        begin, found = (0, {}) if origin.is_file else _namespaces_of_snapshot(log, version)
+        if begin < version and begin + 1 < log.describe().first_version:
+            return None
     options = origin.options() | {"view": "namespaces", "after": str(begin), "until": str(version)}
     for row in last_namespaces(session.read.format("patchlog").options(**options).load()).collect():
-        namespaces.pop((row.graph, row.name), None)
+        before = found.pop((row.graph, row.name), None)
         if row.iri is not None:
-            namespaces[row.graph, row.name] = row.iri
-    return namespaces
+            is_same = before is not None and before[0] == row.iri and not row.was_other
+            found[row.graph, row.name] = before if is_same and before else (row.iri, row.since)
+    return LoggedNamespaces(begin, found)
 
 
-def _namespaces_of_snapshot(origin: Origin, version: int) -> tuple[dict[tuple[Term, str], Term], int]:
-    """The namespaces of the last snapshot up to a version, and its version: the log may know nothing from before it."""
-    if origin.is_file:
-        return {}, 0
-    with origin.opened() as log:
-        found = max(
-            (snapshot.version for snapshot in log.snapshots.list() if snapshot.version <= version), default=None
-        )
-        return ({}, 0) if found is None else (namespaces_of(log.snapshots.read(found))[0], found)
+def _namespaces_of_snapshot(log: PatchLog, version: int) -> tuple[int, dict[tuple[Term, str], tuple[Term, int]]]:
+    """The version of the last snapshot up to a version, as the log may know nothing from before it, and what it has."""
+    first = log.describe().first_version
+    found = max((one.version for one in log.snapshots.list() if one.version <= version), default=None)
+    if found is None or (first == 1 and log.snapshots.find(0) is None):
+        return 0, {}
+    names = namespaces_of(log.snapshots.read(found))[0]
+    return found, {key: (iri, found) for key, iri in names.items()}

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from patchlog.errors import UsageError
 from spark.conflicts import again_after_conflicts
-from spark.tables import LogTable, Tables, quoted
+from spark.tables import MOST_TRANSACTIONS, LogTable, Tables, quoted, settings
 
 __all__ = ["SAFE_HOURS", "Optimized", "optimize"]
 
@@ -65,12 +65,14 @@ def _optimized(
 ) -> Optimized:
     before = table.files()
     part = f" WHERE log = {quoted(table.log.name)}" if table.is_shared else ""
-    again_after_conflicts(lambda: session.sql(f"OPTIMIZE {table.identifier}{part}"), tell_refused)
+    with settings(session, MOST_TRANSACTIONS):
+        again_after_conflicts(lambda: session.sql(f"OPTIMIZE {table.identifier}{part}"), tell_refused)
     if keep_hours is not None:
         # Delta takes no notice of `VACUUM … RETAIN`, and refuses time travel beyond what a table is to keep.
         kept = {_RETENTION: f"interval {keep_hours} hours"}
         again_after_conflicts(lambda: table.set_properties(kept), tell_refused)
-    session.sql(f"VACUUM {table.identifier}")
+    with settings(session, MOST_TRANSACTIONS):
+        session.sql(f"VACUUM {table.identifier}")
     return Optimized(table.table.name, before, table.files())
 
 

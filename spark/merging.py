@@ -26,7 +26,7 @@ from spark.row_commit import FILE, ROW, RowCommit
 from spark.standing import can_look_beside_spark, candidates
 from spark.tables import LogTable, Tables
 
-__all__ = ["Merged", "append_changes", "append_files", "commit_loaded", "merge_namespaces", "merge_quads"]
+__all__ = ["Merged", "Step", "append_changes", "append_files", "commit_loaded", "merge_namespaces", "merge_quads"]
 
 _BROADCAST_ROWS: Final = 500_000
 """Batches up to this size are sent to all executors whole."""
@@ -60,6 +60,14 @@ class _Batch:
 
 
 @dataclass(frozen=True, slots=True)
+class Step:
+    """Versions that one commit takes, and the chain hash of the log at the last."""
+
+    versions: Range
+    hash: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
 class Merged:
     """What was merged: these versions, with so many quads that are different behind them."""
 
@@ -72,7 +80,9 @@ def merge_quads(session: SparkSession, tables: Tables) -> Merged | None:
 
     It changes nothing where another job does the same meanwhile: to merge more of the past than needed gives the same.
     """
-    whole = Range(tables.quads.number(), tables.changes.number())
+    position = tables.changes.position()
+    step = Step(Range(tables.quads.number(), position.version), position.hash)
+    whole = step.versions
     if whole.until <= whole.after:
         return None
     tables.quads.adopt_deletion_vectors()
@@ -85,24 +95,28 @@ def merge_quads(session: SparkSession, tables: Tables) -> Merged | None:
         total, outs, adds, again = _counts(reduced)
         may_die(session, "reduced")
         batch = _Batch(added_again(changes, reduced) if again else reduced, total, outs, adds)
-        with tables.quads.saying({"log": tables.log.name, "from": whole.after, "to": whole.until}):
-            _merge(session, tables.quads, batch, whole.until)
+        with tables.quads.saying(whole, position.hash):
+            is_merged = _merge(session, tables.quads, batch, step)
         may_die(session, "quads-committed")
     finally:
         reduced.unpersist()
-    return Merged(whole, batch.total)
+    return Merged(whole, batch.total) if is_merged else merge_quads(session, tables)
 
 
-def _merge(session: SparkSession, quads: LogTable, batch: _Batch, until: int) -> None:
+def _merge(session: SparkSession, quads: LogTable, batch: _Batch, step: Step) -> bool:
+    """Merge a batch; False where the table is not where it was when this job looked."""
     has_vectors = quads.has_deletion_vectors
     if has_vectors or not quads.files():
         commit = quads.begin_row_commit()
-        if commit.number >= until:
-            return
+        if commit.number != step.versions.after:
+            return False
         if has_vectors or commit.is_empty:
-            _merge_where_they_stand(session, quads, commit, batch, until)
-            return
-    _merge_files(session, quads, batch, until)
+            _merge_where_they_stand(session, quads, commit, batch, step.versions.until)
+            return True
+    elif quads.number() != step.versions.after:
+        return False
+    _merge_files(session, quads, batch, step)
+    return True
 
 
 def _merge_where_they_stand(
@@ -140,10 +154,10 @@ def _found(session: SparkSession, commit: RowCommit, batch: _Batch) -> Iterator[
         yield found
 
 
-def _merge_files(session: SparkSession, quads: LogTable, batch: _Batch, until: int) -> None:
+def _merge_files(session: SparkSession, quads: LogTable, batch: _Batch, step: Step) -> None:
     merge = quads.merge(batch.quads, _EQUAL_QUAD)
     may_die(session, "looking-up")
-    with quads.transaction(until):
+    with quads.transaction(step.versions, step.hash):
         (
             merge.whenMatchedDelete("NOT batch.is_added")
             .whenMatchedUpdate("batch.deleted IS NOT NULL", {"since": "batch.since"})
@@ -152,47 +166,47 @@ def _merge_files(session: SparkSession, quads: LogTable, batch: _Batch, until: i
         )
 
 
-def append_changes(changes: LogTable, rows: DataFrame, whole: Range) -> bool:
-    """Append a batch of operations; False where another job has appended some of them since this one looked."""
+def append_changes(changes: LogTable, rows: DataFrame, step: Step) -> bool:
+    """Append a batch of operations; False where the table is not where it was when this job looked."""
     commit = changes.begin_row_commit()
-    if commit.number > whole.after:
+    if not _is_at(commit, step.versions.after):
         return False
     commit.put_in(changes.with_all_columns(rows))
-    commit.commit(whole.until)
+    with changes.saying(step.versions, step.hash):
+        commit.commit(step.versions.until)
     return True
 
 
-def append_files(changes: LogTable, adds: Iterable[str], whole: Range) -> bool:
+def append_files(changes: LogTable, adds: Iterable[str], step: Step) -> bool:
     """The same of a batch that is in data files already."""
     commit = changes.begin_row_commit()
-    if commit.number > whole.after:
+    if not _is_at(commit, step.versions.after):
         return False
     commit.put_in_files(adds)
-    commit.commit(whole.until)
+    with changes.saying(step.versions, step.hash):
+        commit.commit(step.versions.until)
     return True
 
 
-def commit_loaded(session: SparkSession, tables: Tables, loaded: Loaded, version: int) -> bool:
+def _is_at(commit: RowCommit, version: int) -> bool:
+    # A log that begins with nothing has nothing to bring a table to version 0.
+    return commit.number == version or (version == 0 and commit.number < 0)
+
+
+def commit_loaded(session: SparkSession, tables: Tables, loaded: Loaded, step: Step) -> bool:
     """Commit what was loaded for tables that were empty; False where another job has begun one of them meanwhile."""
-    commit = tables.changes.begin_row_commit()
-    if commit.number >= 0:
+    if not append_files(tables.changes, loaded.changes, step):
         return False
-    commit.put_in_files(loaded.changes)
-    commit.commit(version)
     may_die(session, "changes-committed")
-    commit = tables.quads.begin_row_commit()
-    if commit.number < 0:
-        commit.put_in_files(loaded.quads)
-        with tables.quads.saying({"log": tables.log.name, "from": -1, "to": version}):
-            commit.commit(version)
+    if append_files(tables.quads, loaded.quads, step):
         may_die(session, "quads-committed")
     return True
 
 
-def merge_namespaces(namespaces: LogTable, batch: DataFrame, until: int) -> None:
+def merge_namespaces(namespaces: LogTable, batch: DataFrame, step: Step) -> None:
     """Bring `namespaces` to a version, by rows of `spark.reduction.last_namespaces`."""
     merge = namespaces.merge(batch, "namespaces.graph = batch.graph AND namespaces.name = batch.name")
-    with namespaces.transaction(until, is_from_log=True):
+    with namespaces.transaction(step.versions, step.hash, is_from_log=True):
         (
             merge.whenMatchedDelete("batch.iri IS NULL")
             .whenMatchedUpdate(

@@ -11,6 +11,7 @@ from typing import Final
 
 from patchlog.errors import UsageError
 from patchlog.log.contract import PatchLog
+from patchlog.log.position import Position
 from patchlog.places import Place, is_store, parted
 
 __all__ = ["LogIdentity", "Origin", "Range", "check_options", "plan"]
@@ -19,6 +20,7 @@ _OPTIONS: Final = ("url", "database", "file", "log", "token")
 _OF_CATALOGS: Final = {"path", "serialization.format"}
 """What Spark may put there by itself."""
 
+_FILE: Final = "file:"
 _KINDS: Final = ("url", "database", "file")
 _LISTED_VERSIONS: Final = 10_000
 """Up to so many versions, partitions are balanced by what the patches hold, which has to be asked for."""
@@ -37,7 +39,7 @@ class Range:
     @classmethod
     def parse(cls, text: str) -> Range:
         """The range that `str` gives."""
-        after, _, until = text.partition("-")
+        after, _, until = text.rpartition("-")
         return cls(int(after), int(until))
 
 
@@ -47,6 +49,10 @@ class LogIdentity:
 
     id: str
     name: str
+
+    def position(self, version: int, hash: bytes | None) -> Position:
+        """A position in this log. A file is known by its content alone."""
+        return Position(None if self.id.startswith(_FILE) else self.id, version, hash)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +106,7 @@ class Origin:
         first = log.find(1)
         if first is None:
             raise UsageError(f"{self.place} has no patches")
-        return LogIdentity(f"file:{first.chain_hash.hex()[:32]}", description.name)
+        return LogIdentity(f"{_FILE}{first.chain_hash.hex()[:32]}", description.name)
 
 
 def check_options(options: Mapping[str, str], known: Iterable[str]) -> None:

@@ -72,6 +72,10 @@ class RowCommit:
             "*", F.col("_metadata.file_path").alias(FILE), F.col("_metadata.row_index").alias(ROW)
         )
 
+    def rows_by_file(self) -> DataFrame:
+        """The rows, and the FILE of each."""
+        return self._read(self._files).select("*", F.col("_metadata.file_path").alias(FILE))
+
     def data_files(self) -> list[DataFile] | None:
         """The files that `rows` reads; None where they are not to be read by others than Spark."""
         folder = self._log.dataPath().toUri()
@@ -85,8 +89,7 @@ class RowCommit:
         told = json.loads(add.json())["add"]
         name, path = f"{folder.toString()}/{told['path']}", f"{folder.getPath()}/{told['path']}"
         if not _PLAIN_PATH.fullmatch(told["path"]):
-            operations = _object(self._delta.util, "DeltaFileOperations")
-            place = operations.absolutePath(self._log.dataPath().toString(), told["path"]).toUri()
+            place = self._place(told["path"])
             if place.getScheme() != "file":
                 return None
             name, path = place.toString(), place.getPath()
@@ -99,6 +102,13 @@ class RowCommit:
         return DataFile(
             name, path, told["size"], DeletionVector(place.getPath(), vector.get("offset", 0), vector["sizeInBytes"])
         )
+
+    def _name(self, add: Any) -> str:
+        return str(self._place(add.path()).toString())
+
+    def _place(self, path: str) -> Any:
+        operations = _object(self._delta.util, "DeltaFileOperations")
+        return operations.absolutePath(self._log.dataPath().toString(), path).toUri()
 
     def take_out(self, places: DataFrame) -> None:
         """Take out the rows that stand at FILE and ROW."""
@@ -120,6 +130,14 @@ class RowCommit:
         touched = deletes.findFilesWithMatchingRows(self._transaction, files, vectors)
         changed = deletes.processUnmodifiedData(session, touched, self._transaction.snapshot(), PREFIX_IN_STATISTICS)
         self._actions = self._actions.appendedAll(changed.productElement(0))
+
+    def take_out_files(self, names: Iterable[str] | None = None) -> None:
+        """Take out all rows, or those of some files, each as it is in FILE."""
+        self._takes_out = True
+        wanted, now = None if names is None else set(names), int(time.time() * 1000)
+        for add in _each(self._files):
+            if wanted is None or self._name(add) in wanted:
+                self._actions = self._actions.appended(add.removeWithTimestamp(now, True))
 
     def put_in(self, rows: DataFrame) -> None:
         """Put in rows that have all columns of the table."""

@@ -255,6 +255,11 @@ class Warehouse:
             assert found == wanted, f"{what}: missing {wanted - found}, too many {found - wanted}"
 
 
+def places_of(history, warehouse):
+    """The options of a command that name a log and its tables."""
+    return ["--source", history.url, "--log", history.name, "--warehouse", warehouse.folder]
+
+
 @pytest.fixture
 def warehouse(session, tmp_path):
     return Warehouse(session, tmp_path / "warehouse")
@@ -272,7 +277,7 @@ def apply(session, warehouse):
         with origin.opened() as log:
             tables = Tables(session, into.folder, origin.identity(log))
         tables.create(deletion_vectors=deletion_vectors, is_shared=is_shared)
-        ApplyJob(session, origin, tables, Sizes(**sizes), consumer="spark", tell=tell).run_available()
+        ApplyJob(session, origin, tables, Sizes(**sizes), tables.consumer_name(), tell).run_available()
         return tables
 
     return apply_once

@@ -54,8 +54,7 @@ def test_continuous_job_follows_the_log_until_it_is_told_to_end(history, warehou
 
     def is_applied():
         assert job.poll() is None
-        found = history.log.consumers.find("spark")
-        return found is not None and found.version == history.model.version
+        return [found.version for found in history.log.consumers.list()] == [history.model.version]
 
     try:
         wait_until(is_applied, seconds=600)
@@ -82,7 +81,7 @@ def test_continuous_job_is_ended_by_ctrl_c(history, warehouse, in_process):
     has_ended = Event()
 
     def interrupt():
-        wait_until(lambda: has_ended.is_set() or history.log.consumers.find("spark"), seconds=600)
+        wait_until(lambda: has_ended.is_set() or history.log.consumers.list(), seconds=600)
         if not has_ended.is_set():
             os.kill(os.getpid(), signal.SIGINT)
 

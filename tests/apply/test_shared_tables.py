@@ -10,7 +10,7 @@ from patchlog.model import Add, Delete, NamespaceAdd
 from spark.looking_back import moment_at, quads_at
 from spark.maintenance import optimize
 from spark.origin import Origin
-from spark.tables import Tables
+from spark.tables import Tables, settings
 from spark.verification import verify
 
 VERIFIED = "1 quads (hash) and 1 changes stand for version 1, as in the log\n"
@@ -27,7 +27,7 @@ def test_logs_that_share_tables_are_each_what_they_would_be_alone(
     session, history, other_history, apply, warehouse, monkeypatch
 ):
     """A job of the other log works between steps of the first, and neither has to take a step again."""
-    monkeypatch.setattr("spark.job.again_after_conflicts", lambda step: step())
+    monkeypatch.setattr("spark.job.again_after_conflicts", lambda step, _: step())
     is_inside = False
 
     def let_other_work(_, point):
@@ -101,3 +101,27 @@ def test_tables_of_one_log_and_tables_of_several_are_not_taken_for_each_other(
     with pytest.raises(UsageError, match=f"changes` has another log of the name {history.name}"):
         apply(successor, is_shared=True)
     warehouse.of(history).check(history.model)
+
+
+def test_positions_of_more_logs_than_delta_notes_by_default_are_found_without_a_job(
+    session, history, other_history, apply, warehouse
+):
+    """Delta's default is 100 logs; from there on each look would make Delta compute its state anew."""
+    third = type(history)(history.url, f"{history.name}-3", seed=3)
+    with settings(session, {"spark.databricks.delta.setTransactionsInCrc.maxAllowed": "1"}):
+        for _ in range(2):
+            for one in (history, other_history, third):
+                one.append([Add(*Q), NamespaceAdd("ex", "<a:>", "")])
+                apply(one, is_shared=True)
+        optimize(session, tables_of(third, warehouse)[1])
+    session._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+    tables = tables_of(history, warehouse)[1]
+    session.sparkContext.setJobGroup("positions", "positions")
+    try:
+        found = [table.number() for table in tables.all]
+        found += [table.position().version for table in tables.all]
+    finally:
+        session.sparkContext.setJobGroup("", "")
+
+    assert found == [2] * 6
+    assert list(session.sparkContext.statusTracker().getJobIdsForGroup("positions")) == []

@@ -1,14 +1,11 @@
 """What goes with the tables: verify, versions of the past, maintenance, other readers, snapshots to begin from."""
 
-from functools import partial
-
 import duckdb
 import pytest
 from delta.exceptions import ConcurrentDeleteReadException
 
 from patchlog.errors import UsageError
 from patchlog.model import Add, Delete, NamespaceAdd
-from spark.conflicts import again_after_conflicts
 from spark.decoding import decoded
 from spark.looking_back import moment_at, quads_at
 from spark.metrics import write_metrics
@@ -124,7 +121,7 @@ def test_merge_that_meets_a_compaction_is_done_again(session, history, apply, wa
             other.sql(f"OPTIMIZE delta.`{warehouse.folder}/quads` FULL")
 
     monkeypatch.setattr("spark.merging.may_die", compact)
-    monkeypatch.setattr("spark.job.again_after_conflicts", partial(again_after_conflicts, tell=tried.append))
+    monkeypatch.setattr("spark.job.ApplyJob._tell_conflict", lambda _, times: tried.append(times))
     history.append([Delete(*Q[:2], '"0"', ""), Add(*Q[:2], '"2"', "")])
     apply(history)
 
@@ -301,8 +298,8 @@ def test_position_is_told_to_the_log_and_to_prometheus(history, apply, tmp_path)
     history.append([Add(*Q)])
     path = tmp_path / "metrics.prom"
 
-    apply(history, tell=lambda done: write_metrics(path, done))
+    tables = apply(history, tell=lambda done: write_metrics(path, done))
 
-    assert history.log.consumers.find("spark").version == 1
+    assert history.log.consumers.find(tables.consumer_name()).version == 1
     assert 'patchlog_spark_version{table="changes"} 1' in path.read_text()
     assert 'patchlog_spark_lag_versions{table="quads"} 0' in path.read_text()

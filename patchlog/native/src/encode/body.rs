@@ -29,7 +29,7 @@ pub struct BodySink {
     patch: Ended,
     has_begun: bool,
     is_punctuated: bool,
-    /// A frame ended behind the headers that the patch began with, before any operation: so logs store their patches.
+    /// The first frame of the patch held its headers and no operation: so logs store their patches.
     is_as_stored: bool,
     pub pieces: Vec<Piece>,
 }

@@ -265,7 +265,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_in_use_and_what_broke_are_told_apart() {
+    fn what_is_in_use_and_what_broke_have_errors_of_their_own() {
         let state = Mutex::new(1);
         let reason = |state| try_locked(state).map(|_| ()).map_err(|fault| fault.reason);
         assert_eq!(reason(&state), Ok(()));

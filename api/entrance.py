@@ -19,7 +19,7 @@ from fastapi import Request, Response
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from api.access import PRINCIPAL, authorization_of
+from api.access import COOKIE, PRINCIPAL, authorization_of
 from api.errors import PROBLEM_JSON, Refusal, refused
 from api.limits import Limits, identity_of
 from api.origins import SAFE_METHODS, preflight_headers
@@ -46,6 +46,7 @@ PUBLIC: Final = frozenset(
 _PAGES: Final = "/ui"
 """Below it a person is asked for a key by a page of its own."""
 
+_COOKIE: Final = re.compile(rb"(?:^|;) ?%b=([A-Za-z0-9_-]{1,200})(?=;|$)" % COOKIE.encode())
 _LIVE: Final = re.compile(r"/logs/[^/]+/stream")
 _EXPOSED: Final = "ETag, Link, Location, Patchlog-Id, Patchlog-Position, Patchlog-Version, Retry-After, X-Request-Id"
 
@@ -61,6 +62,7 @@ class Entrance:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        scope["headers"] = _with_own_cookie(scope["headers"])
         service: Service = scope["app"].state.service
         if not service.audit.is_on or scope["method"] in SAFE_METHODS:
             await self._handle(service, scope, receive, send)
@@ -130,6 +132,20 @@ class _Answer:
     def fields(self) -> dict[str, Any]:
         """What the audit log says of it."""
         return {"problem": self._problem}
+
+
+def _with_own_cookie(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    """The headers with no cookie but that of the pages, which has no quotes.
+
+    Others of the same host are not for us. FastAPI takes all of them apart for each route, and Python needs half a
+    minute to do so with 60 KiB of backslashes, which anybody may send.
+    """
+    cookies = [value for name, value in headers if name == b"cookie"]
+    if not cookies:
+        return headers
+    found = _COOKIE.search(b";".join(cookies))
+    own = [(b"cookie", b"%b=%b" % (COOKIE.encode(), found[1]))] if found else []
+    return [field for field in headers if field[0] != b"cookie"] + own
 
 
 def _known_of(scope: Scope) -> dict[str, Any]:

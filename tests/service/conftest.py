@@ -72,6 +72,12 @@ class ServiceProcess:
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         return int(re.search(r"VmRSS:\s+(\d+) kB", status)[1]) * 1024
 
+    @property
+    def cpu_seconds(self):
+        """How long it has worked so far."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     def connect(self):
         return socket.create_connection(("127.0.0.1", self.port), timeout=60)
 

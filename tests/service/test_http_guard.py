@@ -243,6 +243,36 @@ def test_documents_that_do_not_come_are_given_up(start, path, media_type, brings
     assert (statuses(received), received[-8:]) == ([408], b"<closed>")
 
 
+@pytest.mark.parametrize(
+    ("path", "field"),
+    [
+        ("/docs", 'Cookie: patchlog_key="' + "\\\\" * 30_000 + '"'),
+        ("/logs", 'Cookie: other="' + "\\\\" * 30_000 + '"'),
+        ("{log}/patches/1", "If-None-Match: x" + " " * 60_000 + "x"),
+        ("{log}/patches/1", "If-None-Match: " + '"a" ' * 15_000),
+        ("{log}/patches", "If-Match: " + " " * 60_000 + "x"),
+        ("{log}/patches", "Accept: " + "a/b;q=" * 10_000),
+        ("{log}/patches", "Cookie: " + ";" * 60_000),
+        ("{log}/patches", "Range: bytes=" + "0-1," * 15_000),
+        ("{log}/snapshots", "Prefer: " + " " * 60_000 + "wait"),
+        ("{log}/patches", "Content-Type: application/rdf-patch;" + " " * 60_000 + "x"),
+    ],
+    ids=lambda value: value[:25],
+)
+def test_large_fields_are_read_in_one_pass(sqlite_log, path, field):
+    """A cookie of 60 KiB, which anybody may send, stopped the service for half a minute."""
+    sqlite_log.append_text(BODY).raise_for_status()
+    path = path.replace("{log}", sqlite_log.path)
+    method = "POST" if "If-Match" in field or "Content-Type" in field else "GET"
+    request = head(f"{method} {path} HTTP/1.1", "Host: localhost", "Connection: close", "Content-Length: 0", field)
+    before = sqlite_log.service.cpu_seconds
+
+    received = talk(sqlite_log.service, request)
+
+    assert statuses(received)[0] < 500
+    assert sqlite_log.service.cpu_seconds - before < 5
+
+
 def test_strangers_send_no_large_documents(start):
     """To take a form of a megabyte apart stopped the service for half a second."""
     service = start(keys="required")

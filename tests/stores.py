@@ -103,6 +103,7 @@ class OxigraphHandler(BaseHTTPRequestHandler):
 
     def _answer(self, work, media_type="application/n-triples", *, is_update=False):
         self.server.updates += is_update
+        self.server.authorization.add(self.headers.get("Authorization"))
         if self.server.moved is not None and {self.command, urlsplit(self.path).path, None} & self.server.moved_methods:
             status, place = self.server.moved
             self.send_response(status)
@@ -153,7 +154,7 @@ def serving_oxigraph(port=0):
     server = ThreadingHTTPServer(("127.0.0.1", port), OxigraphHandler)
     server.daemon_threads, server.lock = True, Lock()
     server.store, server.updates = pyoxigraph.Store(), 0
-    server.moved, server.moved_methods = None, {None}
+    server.moved, server.moved_methods, server.authorization = None, {None}, set()
     thread = Thread(target=server.serve_forever)
     thread.start()
     try:

@@ -167,15 +167,17 @@ def pull(
 def tail(
     session: Session, *, wanted: Wanted, after: int | None, limit: int | None, out_format: str | None, as_json: bool
 ) -> None:
-    """Write the patches of a log as they come, until Ctrl-C. While the log cannot be reached it is tried again."""
+    """Write the patches of a log as they come, until Ctrl-C. While the log cannot be reached it is tried again.
+
+    Where the log becomes another one, or goes back to an older state, it ends with an error.
+    """
     chosen = choose_format(out_format, None, _PULLED, default=RDF_PATCH)
     with (
         reading_log(wanted_place(wanted), session, grows=True) as log,
         writing(STANDARD, session, is_text=as_json or chosen is RDF_PATCH) as write,
     ):
         told = _Telling(write, chosen, as_json=as_json)
-        begin = log.head().version if after is None else after
-        for logged in islice(tail_of(log, begin), limit):
+        for logged in islice(tail_of(log, log.position(after)), limit):
             told.tell(logged)
             sys.stdout.flush()
 

@@ -1,6 +1,7 @@
 """Stores that answer with a redirect: no write follows one, and no password is shown."""
 
 import logging
+from base64 import b64encode
 
 import pyoxigraph
 import pytest
@@ -97,7 +98,11 @@ def test_password_of_a_store_is_in_no_error_and_no_line_of_the_log(log, old, new
     with pytest.raises(PatchLogError) as caught:
         follow(log, into="http://ada:secret@127.0.0.1:1/store")
     texts.append(str(caught.value))
+    with pytest.raises(PatchLogError) as caught:
+        follow(log, into="sparql:http://ada:secret@127.0.0.1:x/update")
+    texts.append(str(caught.value))
 
+    assert old.authorization == {f"Basic {b64encode(b'ada:secret').decode()}"}
     assert [text for text in [*texts, caplog.text] if "secret" in text] == []
 
 

@@ -14,6 +14,8 @@ from patchlog.followers.follower import Follower
 from patchlog.followers.output_target import OutputTarget
 from patchlog.followers.selection import Selection
 from patchlog.followers.skolem import deskolemised, skolemised_term
+from patchlog.log.history import headers_of
+from patchlog.log.position import Position
 from patchlog.log.stores import open_store
 from patchlog.rdflib_hook.contents import statements_of
 from patchlog.rdflib_hook.terms import TermFormatter
@@ -214,6 +216,44 @@ def test_function_begins_where_it_says(log):
     follow(log, into=changes.append, after=2)
 
     assert [change.record.version for change in changes] == [3, 4]
+
+
+def test_function_goes_on_from_its_position_in_the_same_history_only(log, store):
+    changes = []
+    with follow(log, into=changes.append, until=2) as follower:
+        position = follower.full_position
+    follow(log, into=changes.append, after=position).close()
+    store.delete("people")
+    store.create("people")
+    for patch in PATCHES:
+        push(store.log("people"), patch)
+
+    assert [change.record.version for change in changes] == [1, 2, 3, 4]
+    assert position == Position(position.log_id, 2, changes[1].record.chain_hash)
+    with pytest.raises(HistoryMismatch, match="deleted and created again"):
+        follow(store.log("people"), into=changes.append, after=position)
+    assert len(changes) == 4
+
+
+def test_patches_of_a_part_say_which_history_they_are_of(log, store):
+    store.create("graph")
+    follow(log, into=store.log("graph"), graphs=["http://e/g"])
+
+    [*_, last] = [headers_of(logged) for logged in store.log("graph").read()]
+    assert last["source-hash"] == f'"{log.position(4).hash.hex()}"'
+    assert last["source-part"] == '"graphs <http://e/g>"'
+
+
+def test_log_of_a_part_from_the_version_before_goes_on(log, store):
+    """Its patches have neither the hash nor the part."""
+    store.create("graph")
+    graph = store.log("graph")
+    old = f'H source-log <urn:uuid:{log.describe().id}> .\nH source-version "3" .\nTX .\nTC .\n'
+    push(graph, old)
+
+    follow(log, into=graph, graphs=["http://e/g"])
+
+    assert [headers_of(logged)["source-version"] for logged in graph.read()] == ['"3"', '"4"']
 
 
 def test_copy_of_a_log_has_the_same_ids_and_hashes(log, tmp_path):

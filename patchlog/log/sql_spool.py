@@ -13,7 +13,7 @@ from patchlog.log.chunks import StoredBody
 from patchlog.log.database import Database
 from patchlog.log.driver import insert_rows
 from patchlog.log.rows import now_ms
-from patchlog.log.sql_steps import delete_some_of_stage, mark_old_stages, unfinished_stages
+from patchlog.log.sql_steps import check_stage, delete_some_of_stage, mark_old_stages, unfinished_stages
 from patchlog.log.staging import SpooledChunk
 from patchlog.log.tables import PATCH_CHUNK, STAGE, body_of_stage
 from patchlog.log.writer import Job, Writer
@@ -37,11 +37,13 @@ class SqlSpool:
             self.log_key, self.stage = self._writer.do(Job(self._begin, self._log, hold=Hold.PRESENCE))
             for old in unfinished_stages(self._database):
                 self._delete(old)
-        rows = [(self.log_key, body_of_stage(self.stage, chunk.ordinal), chunk.number, chunk.data) for chunk in chunks]
+        stage = self.stage
+        rows = [(self.log_key, body_of_stage(stage, chunk.ordinal), chunk.number, chunk.data) for chunk in chunks]
 
         def write(batch: Batch) -> None:
             if batch.log(self._log, Hold.PRESENCE).key != self.log_key:
                 raise LogNotFound(f"the log {self._log!r} was deleted during an upload to it")
+            check_stage(batch, stage)
             insert_rows(batch.connection, PATCH_CHUNK, rows)
 
         size = sum(len(chunk.data) for chunk in chunks)

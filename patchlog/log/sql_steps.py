@@ -13,9 +13,9 @@ from __future__ import annotations
 import uuid
 from typing import Final
 
-from sqlalchemy import ColumnElement, Connection, and_, delete, func, or_, select, tuple_, update
+from sqlalchemy import ColumnElement, Connection, Select, and_, delete, func, or_, select, tuple_, update
 
-from patchlog.errors import LogNotFound
+from patchlog.errors import LogNotFound, UsageError
 from patchlog.log.batch import Batch, Hold
 from patchlog.log.database import Database
 from patchlog.log.snapshots.sql_index import throw_files_away
@@ -23,6 +23,7 @@ from patchlog.log.staging import MAX_PATCHES
 from patchlog.log.tables import LOG, PATCH, PATCH_CHUNK, SNAPSHOT, SNAPSHOT_BUILD, STAGE, body_of_stage
 
 __all__ = [
+    "check_stage",
     "clear_some",
     "delete_some_of_log",
     "delete_some_of_stage",
@@ -115,10 +116,21 @@ def mark_old_stages(batch: Batch) -> None:
         batch.connection.execute(update(STAGE).where(STAGE.c.key.in_(keys)).values(begun_ms=_SWEPT))
 
 
+def check_stage(batch: Batch, key: int) -> None:
+    """Keep a stage from being swept until the batch is written. Raises UsageError where it was."""
+    there = _stage(key).where(STAGE.c.begun_ms != _SWEPT).with_for_update(read=True, key_share=True)
+    if batch.connection.execute(there).first() is None:
+        raise UsageError("the upload took so long that its beginning was swept away: send it again")
+
+
 def delete_some_of_stage(batch: Batch, stage: tuple[int, int]) -> bool:
     """Delete some chunks of a stage, by log and key, that goes into no log any more. Whether there are none left."""
     connection = batch.connection
     log, key = stage
+    # Only while the row is there are the chunks nobody's: a log that takes them in deletes it in the same transaction,
+    # which may be durable though nobody heard so. What another process is at is left to it.
+    if connection.execute(_stage(key).with_for_update(skip_locked=True)).first() is None:
+        return True
     connection.execute(update(STAGE).where(STAGE.c.key == key, STAGE.c.begun_ms != _SWEPT).values(begun_ms=_SWEPT))
     first, last = body_of_stage(key, MAX_PATCHES - 1), body_of_stage(key, 0)
     if not _delete_chunks(connection, and_(PATCH_CHUNK.c.log == log, PATCH_CHUNK.c.body.between(first, last))):
@@ -144,6 +156,10 @@ def unfinished_stages(database: Database) -> list[tuple[int, int]]:
     with database.reading() as connection:
         rows = connection.execute(select(STAGE.c.log, STAGE.c.key).where(STAGE.c.begun_ms == _SWEPT))
         return [(row.log, row.key) for row in rows]
+
+
+def _stage(key: int) -> Select[tuple[int]]:
+    return select(STAGE.c.key).where(STAGE.c.key == key)
 
 
 def _delete_chunks(connection: Connection, which: ColumnElement[bool]) -> bool:

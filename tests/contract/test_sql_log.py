@@ -360,6 +360,33 @@ def test_large_retry_leaves_no_second_copy(sql_store, sql_log, patches):
     assert (chunk_rows(sql_store), chunk_rows(sql_store, STAGE)) == (rows, 0)
 
 
+def test_upload_that_is_durable_though_nobody_heard_so_keeps_its_chunks(sql_store, sql_log, patches, monkeypatch):
+    """The connection was lost behind the commit, and who cleaned up after the upload deleted the bytes of the log."""
+    sent = patches.one(id=patches.A, values=[f'"{i}{"x" * 4000}"' for i in range(1000)])
+    upload = sql_log.stage()
+    for chunk in sent:
+        upload.write(chunk)
+    dialect = sql_store.database._writing.dialect
+    commit = dialect.do_commit
+
+    def lost(connection):
+        commit(connection)
+        monkeypatch.undo()
+        raise dialect.dbapi.OperationalError("the connection is lost")
+
+    with upload:
+        upload.finish()
+        monkeypatch.setattr(dialect, "do_commit", lost)
+        with pytest.raises(StorageError):
+            upload.append()
+
+    assert sql_log.head().version == 1
+    assert sql_log.verify().is_sound
+    again = sql_log.append(sent)
+    assert (again.version, again.is_retry) == (1, True)
+    assert (chunk_rows(sql_store, STAGE), sql_log.verify().is_sound) == (0, True)
+
+
 def test_rest_of_an_upload_that_was_cut_off_is_swept(sql_backend, sql_store, sql_log, patches):
     upload = sql_log.stage()
     upload.write(*patches.one(values=[f'"{i}{"x" * 4000}"' for i in range(1000)]))
@@ -372,6 +399,21 @@ def test_rest_of_an_upload_that_was_cut_off_is_swept(sql_backend, sql_store, sql
     with pytest.raises(UsageError, match="swept"):
         upload.append()
     assert again.log("people").append(patches.one()).version == 1
+
+
+def test_upload_that_was_swept_writes_no_more(sql_backend, sql_store, sql_log, patches):
+    [data] = patches.one(values=[f'"{i}{"x" * 4000}"' for i in range(3000)])
+    with sql_log.stage() as upload:
+        upload.write(data[: len(data) // 2])
+        assert chunk_rows(sql_store, STAGE) == 1
+        with sql_store.database.writing() as connection:
+            connection.execute(text("UPDATE stage SET begun_ms = 0"))
+        sql_backend.open()
+
+        with pytest.raises(UsageError, match="swept"):
+            upload.write(data[len(data) // 2 :])
+
+    assert chunk_rows(sql_store) == chunk_rows(sql_store, STAGE) == 0
 
 
 def test_log_that_is_deleted_during_an_upload_is_not_found(sql_store, sql_log, patches):

@@ -120,7 +120,7 @@ class Sources:
             copied = made.describe()
             self._keep_uri(copied, f"{source.uri}_{stamp}")
         except BaseException:
-            self._store.begin_delete(name)
+            self._store.delete(name)
             raise
         return Source(copied, f"{source.uri}_{stamp}")
 

@@ -21,7 +21,7 @@ __all__ = ["deliver", "is_outage"]
 def deliver(outbox: Outbox, key: str, log: PatchLog, *, on_top: bool = False) -> list[Appended]:
     """Send what waits for a log, until there is nothing left or something stands in the way.
 
-    With `on_top` the patches go on whatever the log has, in whichever history: somebody has decided so.
+    With `on_top` the patches go on whatever the log has, in whichever history: a person has decided so.
 
     Raises ConflictError where others have changed the same, and what else the log answers; it is noted with the patch.
     """
@@ -124,7 +124,7 @@ class _Others:
         return head
 
     def _begin(self, row: QueuedPatch) -> None:
-        """Find where the writer stood, and which patches behind that place it knew: its own."""
+        """Find where the writer stood, and which patches after that version it knew: its own."""
         own: set[PatchId] = set()
         root = row.expected_head
         while root is not None and (before := self._outbox.settled(root)) is not None:

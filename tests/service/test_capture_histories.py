@@ -433,6 +433,20 @@ def test_follower_and_captured_dataset_go_on_where_the_other_was(house, take_tur
     assert values(house.dataset("oxigraph")) == [10, 20, 30]
 
 
+def test_store_that_followed_another_log_begins_a_new_one_with_its_contents(house):
+    house.service.client.put("/logs/others")
+    other = Dataset(store=capture(log=f"{house.service.url}/logs/others", outbox=False))
+    commit(other, 1, 2)
+    other.close()
+    inner = house.store("oxigraph")
+    follow(f"{house.service.url}/logs/others", into=Dataset(store=inner))
+
+    dataset = house.opened(inner)
+
+    assert (values(dataset), dataset.store.position) == ([1, 2], 1)
+    assert content(dataset) == house.log_content()
+
+
 def test_store_that_has_a_part_of_a_log_is_not_captured(house):
     commit(house.dataset(), 1)
     inner = house.store("oxigraph")

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Final
 
 from patchlog.codec.patch_ids import PatchId
 from patchlog.effect import Effect
@@ -68,7 +69,7 @@ class Replica:
         self._log = log
         self._delivery = delivery
         self.log_id = log.describe().id
-        self._log_name = log.name
+        self.log_name: Final = log.name
         self.position = Position(self.log_id, 0, EMPTY_HEAD.hash)
         self.head: PatchId | None = None
         self._at: PatchId | None = None
@@ -118,11 +119,11 @@ class Replica:
         """How far the store is. Where the log cannot be asked for the hash, that is left out."""
         with suppress(StorageError):
             self._complete()
-        return Standing(self.position, frozenset(self._own), self._log_name)
+        return Standing(self.position, frozenset(self._own), self.log_name)
 
     def standing_after(self, missed: Missed) -> Standing:
         """How far the store is when it has what it has missed."""
-        return Standing(missed.position, missed.waiting, self._log_name)
+        return Standing(missed.position, missed.waiting, self.log_name)
 
     def waiting(self) -> list[QueuedPatch]:
         """The patches that wait."""
@@ -136,7 +137,7 @@ class Replica:
         return has_arrived
 
     def assume_synced(self) -> None:
-        """The store is as the log says, so somebody has said."""
+        """Begin at the head of the log, as the caller says that the store is there."""
         head = self._log.head()
         self.position = self._verified = Position(self.log_id, head.version, head.hash)
         self._at = head.id

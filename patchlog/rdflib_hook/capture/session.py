@@ -94,7 +94,7 @@ class Session:
         if standing is not None or not self._settings.load or self._bench.is_empty:
             return standing
         mismatch: HistoryMismatch | None = None
-        for other in workspace.other_standings(log_id):
+        for other in self._replaced_logs():
             try:
                 self.replica.check(other.position)
             except HistoryMismatch as error:
@@ -212,7 +212,7 @@ class Session:
             there = self._bench.contents().keys()
         net = Effect(missed.net.adds - there, there - missed.net.adds, missed.net.namespaces)
         self._take(replace(missed, net=net), declared={})
-        self._forget_other_logs()
+        self._forget_replaced_logs()
 
     def republish(self, headers: Mapping[str, HeaderValue] | None = None) -> None:
         """Let the log be as the store is: append the difference as a patch, with what is uncommitted."""
@@ -223,7 +223,7 @@ class Session:
         self._declared = declared_after({}, missed.net)
         self.replica.has_reached(missed)
         self.commit(headers or {})
-        self._forget_other_logs()
+        self._forget_replaced_logs()
 
     def _restart(self) -> None:
         """Begin with the log that is there now."""
@@ -236,11 +236,15 @@ class Session:
         self.replica.restart()
         self._kept = self._bench.workspace.standing(self.replica.log_id)
 
-    def _forget_other_logs(self) -> None:
+    def _forget_replaced_logs(self) -> None:
         """Let the store say nothing of logs whose content it does not have any more."""
-        workspace = self._bench.workspace
-        for other in workspace.other_standings(self.replica.log_id):
-            workspace.forget(other.position.log_id or "")
+        for other in self._replaced_logs():
+            self._bench.workspace.forget(other.position.log_id or "")
+
+    def _replaced_logs(self) -> list[Standing]:
+        """How far the store is in logs that this one has replaced: those of its name, or of no known name."""
+        others = self._bench.workspace.other_standings(self.replica.log_id)
+        return [other for other in others if other.name in (None, self.replica.log_name)]
 
     def _patch(self, headers: Mapping[str, HeaderValue], *, is_aborted: bool = False) -> _Sent | None:
         """What is uncommitted as a patch; None where that is nothing."""

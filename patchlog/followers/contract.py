@@ -50,7 +50,7 @@ class _Positioned(Protocol):
     def position(self) -> Position | None:
         """Read from the target which position of the log it has; None where it has nothing of it yet.
 
-        It may name another log, or have no hash: whoever asks compares it with the log. Raises HistoryMismatch and
+        It may name another log, or have no hash: the caller compares it with the log. Raises HistoryMismatch and
         OtherPart where the target itself can tell that it cannot go on.
         """
 

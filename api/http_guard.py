@@ -134,6 +134,7 @@ class GuardedHttp(HttpToolsProtocol):
         self._head = bytearray()
         self._searched = 0
         """So many bytes of the head hold no end of it."""
+        self._is_in_head = False
         self._is_in_body = False
         self._body_left: int | None = 0
         """None where only the parser knows: the body is chunked."""
@@ -202,10 +203,17 @@ class GuardedHttp(HttpToolsProtocol):
             if self._body_left is not None:
                 raise _NotAsTheGuardHasIt
             self._is_in_body = self._is_past_guard = True
+        self._is_in_head = True
         super().on_message_begin()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a field of its head. Those behind a chunked body are none: what a proxy has checked is the head."""
+        if self._is_in_head:
+            super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         """Its head is here."""
+        self._is_in_head = False
         if self._is_past_guard and self.parser.should_upgrade():
             raise _NotAsTheGuardHasIt
         self._is_past_guard = False

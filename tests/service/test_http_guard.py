@@ -243,6 +243,26 @@ def test_documents_that_do_not_come_are_given_up(start, path, media_type, brings
     assert (statuses(received), received[-8:]) == ([408], b"<closed>")
 
 
+@pytest.mark.parametrize("is_split", [False, True])
+def test_fields_behind_a_body_are_no_headers(start, is_split):
+    """A key there was taken, though no proxy looks there for one to let in or to take away."""
+    service = start(keys="required", keep_alive_seconds=1, head_seconds=2)
+    database = Database(service.database)
+    _, key = create_key(database, ["log:*:admin"])
+    database.close()
+    authorization = f"Authorization: Bearer {key}"
+    service.client.put("/logs/people", headers={"Authorization": f"Bearer {key}"}).raise_for_status()
+    lines = "POST /logs/people/patches HTTP/1.1", "Host: localhost", "Content-Type: application/rdf-patch"
+    chunks = b"%x\r\n%b\r\n0\r\n" % (LENGTH, BODY)
+
+    def status(headers, trailers):
+        parts = head(*lines, "Transfer-Encoding: chunked", *headers), chunks, head(*trailers)
+        return statuses(talk(service, *(parts if is_split else [b"".join(parts)])))
+
+    assert status([], [authorization]) == [401]
+    assert status([authorization], ["Origin: http://evil.example", "If-None-Match: *", "X-Checksum: 1"]) == [201]
+
+
 @pytest.mark.parametrize(
     ("path", "field"),
     [

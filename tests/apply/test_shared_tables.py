@@ -125,3 +125,26 @@ def test_positions_of_more_logs_than_delta_notes_by_default_are_found_without_a_
 
     assert found == [2] * 6
     assert list(session.sparkContext.statusTracker().getJobIdsForGroup("positions")) == []
+
+
+def test_one_log_of_shared_tables_is_rebuilt_while_the_others_are_left(
+    session, history, other_history, apply, warehouse, in_process
+):
+    for one in (history, other_history):
+        one.append([Add(*Q), NamespaceAdd("ex", "<a:>", "")])
+        one.append([Delete(*Q), Add("<a:s>", "<a:p>", "<a:o>", "")])
+        apply(one, is_shared=True)
+    session.sql(f"INSERT INTO delta.`{warehouse.folder}/changes` SELECT * FROM delta.`{warehouse.folder}/changes`")
+    place = ["--source", history.url, "--log", history.name, "--warehouse", warehouse.folder]
+
+    assert in_process("apply", "--shared", "--rebuild", *place)[0] == 0
+    warehouse.of(history).check(history.model)
+    assert in_process("verify", *place)[0] == 0
+
+    HttpLogStore(history.url).delete(history.name)
+    successor = type(history)(history.url, history.name, seed=1)
+    successor.append([Add("<b:s>", "<b:p>", "<b:o>", "")])
+    assert in_process("apply", "--shared", *place)[0] == 1
+    assert in_process("apply", "--shared", "--rebuild", "--yes", *place)[0] == 0
+    warehouse.of(successor).check(successor.model)
+    assert warehouse.of(other_history).quads() == other_history.model.quads

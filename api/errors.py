@@ -28,6 +28,7 @@ __all__ = [
     "Refusal",
     "answer_problems",
     "answer_to",
+    "detail_of",
     "problem_document",
     "problem_of",
     "refused",
@@ -123,6 +124,15 @@ def _answer(problem: Problem, detail: str, members: Mapping[str, Any] | None = N
     return JSONResponse(body, problem.status, problem.headers, PROBLEM_JSON)
 
 
+def detail_of(error: errors.PatchLogError) -> str:
+    """What clients are told of an error: where the database is, and what it said, is for the log of the service."""
+    if not isinstance(error, errors.StorageError) or error.__cause__ is None:
+        return str(error)
+    _LOG.warning("a request failed: %s", error)
+    title = problem_of(error).title
+    return f"{title[0].lower()}{title[1:]}: the log of the service says why"
+
+
 def answer_to(error: BaseException, log: str | None = None) -> Response:
     """The problem document of an error that the log of that name has raised."""
     if not isinstance(error, errors.PatchLogError):
@@ -141,7 +151,7 @@ def answer_to(error: BaseException, log: str | None = None) -> Response:
         members["snapshots"] = f"/logs/{log}/snapshots"
         members["snapshot"] = f"{members['snapshots']}/latest"
         problem = replace(problem, headers={"Link": f'<{members["snapshot"]}>; rel="alternate"'})
-    return _answer(problem, str(error), members)
+    return _answer(problem, detail_of(error), members)
 
 
 async def _answer_error(request: Request, error: Exception) -> Response:

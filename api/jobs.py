@@ -21,7 +21,7 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar
 from fastapi import Request
 from starlette.requests import ClientDisconnect
 
-from api.errors import Problem, Refusal
+from api.errors import Problem, Refusal, detail_of
 from api.pools import CALLER, Pool
 from patchlog.errors import PatchLogError, WorkCancelled
 from patchlog.log.contract import PatchLog
@@ -292,7 +292,9 @@ def _end(job: Job, future: Future[Any]) -> None:
         job.error = job.cancelled
     elif error is not None:
         job.state = "failed"
-        job.error = str(error) if isinstance(error, PatchLogError | Refusal) else type(error).__name__
+        job.error = str(error) if isinstance(error, Refusal) else type(error).__name__
+        if isinstance(error, PatchLogError):
+            job.error = detail_of(error)
     else:
         job.state = "done"
     job.ended_ms = time.time_ns() // 1_000_000

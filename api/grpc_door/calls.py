@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 import grpc
 
-from api.errors import Refusal
+from api.errors import Refusal, detail_of
 from api.principal import Principal
 from api.service import Service
 from patchlog import errors
@@ -198,5 +198,6 @@ def _status_of(error: Exception) -> tuple[grpc.StatusCode, str]:
         status = _REFUSALS.get(HTTPStatus(error.problem.status), grpc.StatusCode.INVALID_ARGUMENT)
         return status, error.detail
     if isinstance(error, errors.StorageError) and error.is_transient and not isinstance(error, errors.StorageFull):
-        return grpc.StatusCode.UNAVAILABLE, str(error)
-    return next(_STATUSES[kind] for kind in type(error).__mro__ if kind in _STATUSES), str(error)
+        return grpc.StatusCode.UNAVAILABLE, detail_of(error)
+    assert isinstance(error, errors.PatchLogError)
+    return next(_STATUSES[kind] for kind in type(error).__mro__ if kind in _STATUSES), detail_of(error)

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import FileResponse, JSONResponse, RedirectResponse
 
 from api.access import COOKIE, check_right, principal_of
-from api.errors import Refusal, problem_of
+from api.errors import Refusal, detail_of, problem_of
 from api.jobs import checked_log
 from api.parameters import LAST_NAME, MOST_VERSION
 from api.rdf_delta.door import door_of
@@ -179,7 +179,7 @@ async def _shown(request: Request, template: str, view: Callable[[], Awaitable[d
         if wants_json(request):
             raise
         problem, detail = (
-            (error.problem, error.detail) if isinstance(error, Refusal) else (problem_of(error), str(error))
+            (error.problem, error.detail) if isinstance(error, Refusal) else (problem_of(error), detail_of(error))
         )
         if problem.status == HTTPStatus.UNAUTHORIZED:
             return page(request, "login.html", {"reason": detail if COOKIE in request.cookies else ""}, 401)

@@ -85,6 +85,10 @@ def test_database_that_is_away_is_503_until_it_is_back(own_postgresql_server, st
 
     assert [answer.status_code for answer in away] == [503] * 4
     assert all(int(answer.headers["Retry-After"]) > 0 for answer in away)
+    for answer in away:
+        assert "the log of the service says why" in answer.json()["detail"]
+        assert ".s.PGSQL" not in answer.text, "where the database is, is not for everyone"
+    assert ".s.PGSQL" in service.log_text
     assert lives.status_code == 200
     assert log.append(patches.one("b")).json()["version"] == 2
     assert log.get("/verify").json()["sound"]

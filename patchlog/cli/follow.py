@@ -8,18 +8,22 @@ from contextlib import ExitStack, contextmanager
 
 import click
 
+from patchlog.cli.confirmation import confirm, yes_option
 from patchlog.cli.files import STANDARD, writing
 from patchlog.cli.options import VERSION, common
 from patchlog.cli.outcome import Session
 from patchlog.cli.places import Wanted, place_options, reading_log, wanted_place
 from patchlog.client.urls import without_password
+from patchlog.errors import HistoryMismatch
 from patchlog.followers.changes import Applying
 from patchlog.followers.follow import follow as follow_log
 from patchlog.followers.follow import selection_of
 from patchlog.followers.follower import Follower, no_snapshot
 from patchlog.followers.output_target import OutputFormat, OutputTarget
+from patchlog.followers.positions import OtherPart
 from patchlog.followers.selection import Selection
 from patchlog.followers.snapshots import snapshots_of
+from patchlog.followers.targets import store_url
 from patchlog.log.contract import PatchLog
 
 __all__ = ["follow"]
@@ -62,6 +66,7 @@ __all__ = ["follow"]
     is_flag=True,
     help="Start a target again that cannot go on: it has another history or part of the log, or quads of others.",
 )
+@yes_option
 @click.option("--query-url", metavar="URL", help="Where a store answers queries.  [default: its …/query]")
 @common
 def follow(
@@ -78,11 +83,13 @@ def follow(
     out_format: OutputFormat,
     consumer: str | None,
     replace: bool,
+    yes: bool,
     query_url: str | None,
 ) -> None:
     """Take the patches of a log to a target, and go on with each new one, until Ctrl-C.
 
     It begins where the target stands: with the newest snapshot where it has nothing yet, else with the next patch.
+    Where --replace has to delete a log with its patches, it asks first, or wants --yes.
     """
     is_live = not once and until is None
     with ExitStack() as opened:
@@ -91,8 +98,9 @@ def follow(
             selection = selection_of(graphs, subjects, predicates)
             follower = opened.enter_context(_written(session, log, out_format, selection, after, consumer))
         else:
-            follower = opened.enter_context(
-                follow_log(
+
+            def followed(*, replace: bool) -> Follower:
+                return follow_log(
                     log,
                     into,
                     graphs=graphs,
@@ -104,7 +112,16 @@ def follow(
                     query_url=query_url,
                     replace=replace,
                 )
-            )
+
+            # What a store has is a copy of something. A log may be all that there is of its patches.
+            deletes_log = replace and not yes and store_url(into) is None
+            try:
+                follower = opened.enter_context(followed(replace=replace and not deletes_log))
+            except (HistoryMismatch, OtherPart) as error:
+                if not deletes_log:
+                    raise
+                confirm(f"delete all patches of {without_password(into)} ({_reason(error)})", yes=False)
+                follower = opened.enter_context(followed(replace=True))
         if is_live:
             follower.run()
         else:
@@ -112,6 +129,10 @@ def follow(
         if not session.is_quiet and into != STANDARD:
             session.progress.pause()
             click.echo(f"{without_password(into)} has version {follower.position} of {log.name}")
+
+
+def _reason(error: HistoryMismatch | OtherPart) -> str:
+    return error.reason if isinstance(error, HistoryMismatch) else str(error).partition(". ")[0]
 
 
 @contextmanager

@@ -93,8 +93,6 @@ class Follower:
         except (HistoryMismatch, OtherPart):
             if not replace:
                 raise
-            target.start_again()
-            target.keep(None)
             self._starts_again = True
 
     @property
@@ -118,7 +116,7 @@ class Follower:
         while True:
             before = self.position
             try:
-                if self._is_unsure:
+                if self._is_unsure and not self._starts_again:
                     self._settle()
                 self._bring(until)
             except TargetMoved:
@@ -205,7 +203,7 @@ class Follower:
 
     def _bring(self, until: int | None) -> None:
         if self._starts_again:
-            self._load(self._find_snapshot(0, until) or Dataset(self._start, (), {}))
+            self._start_again(self._find_snapshot(0, until) or Dataset(self._start, (), {}))
         elif self._position is None:
             snapshot = self._find_snapshot(0, until)
             if snapshot is not None:
@@ -256,6 +254,15 @@ class Follower:
         self._reported_at = self._checked_at = time.monotonic()
         if self._consumer is not None and self._position is not None:
             self.log.consumers.advance(self._consumer, self._position, force=True)
+
+    def _start_again(self, snapshot: Dataset) -> None:
+        """Take away what the target has, once it is certain that the log can give it all."""
+        for _ in self.log.read(snapshot.position, limit=1):
+            break  # PositionGone where what follows was truncated away
+        self._target.start_again()
+        self._target.keep(None)
+        self._load(snapshot)
+        self._is_unsure = False
 
     def _load(self, snapshot: Dataset) -> None:
         self.log.check(snapshot.position)

@@ -403,9 +403,11 @@ def test_command_says_what_to_do_and_does_it(source, command):
     made_again(source)
 
     refused = command("follow", source.url, "--into", "copy.jellyp", "--once")
-    done = command("follow", source.url, "--into", "copy.jellyp", "--once", "--replace")
+    asked = command("follow", source.url, "--into", "copy.jellyp", "--once", "--replace")
+    done = command("follow", source.url, "--into", "copy.jellyp", "--once", "--replace", "--yes")
 
     assert refused.returncode == 1
+    assert (asked.returncode, b"--yes" in asked.stderr) == (1, True)
     assert "--replace" in refused.stderr.decode()
     assert refused.stderr.decode().count("\n") == 1
     assert done.returncode == 0, done.stderr

@@ -75,3 +75,46 @@ def test_consumer_is_told_to_the_log(done, log):
 
     with open_log(log) as people:
         assert [(one.name, one.version) for one in people.consumers.list()] == [("printer", 1)]
+
+
+@pytest.mark.parametrize("into", ["other.jellyp", "sqlite:///other.db#people"])
+def test_log_that_would_be_replaced_is_asked_about_and_kept(call, done, log, into):
+    done("log", "create", into)
+    done("push", "second.rdfp", "--log", into)
+    before = done("log", "show", into).text
+
+    refused = call("follow", log, "--into", into, "--once", "--replace")
+
+    assert refused.code == 1
+    assert f"to delete all patches of {into}" in refused.err
+    assert "first patches differ" in refused.err
+    assert refused.err.endswith("say --yes\n")
+    assert done("log", "show", into).text == before
+    done("follow", log, "--into", into, "--once", "--replace", "--yes")
+    assert "head: version 1," in done("log", "show", into).text
+
+
+def test_source_and_copy_that_were_swapped_lose_nothing(call, done, log):
+    done("follow", log, "--into", "copy.jellyp", "--once")
+    done("push", "second.rdfp", "--log", "people", "--database", PEOPLE)
+
+    refused = call("follow", "copy.jellyp", "--into", log, "--once", "--replace")
+
+    assert (refused.code, "has version 2" in refused.err, "--yes" in refused.err) == (1, True, True)
+    assert "head: version 2," in done("log", "show", log).text
+
+
+def test_target_is_kept_where_the_log_cannot_give_it_all(call, done, log):
+    done("push", "second.rdfp", "--log", "people", "--database", PEOPLE)
+    done("push", "second.rdfp", "--log", "other.jellyp")
+    before = done("log", "show", "other.jellyp").text
+    replacing = ("follow", log, "--into", "other.jellyp", "--replace", "--yes")
+
+    beyond = call(*replacing, "--until", "99")
+    done("snapshot", "build", log, "--version", "1")
+    done("log", "truncate", log, "--before", "2", "--yes")
+    truncated = call(*replacing, "--once")
+
+    assert (beyond.code, "no version 99" in beyond.err) == (1, True)
+    assert (truncated.code, "version 1 was truncated away" in truncated.err) == (1, True)
+    assert done("log", "show", "other.jellyp").text == before

@@ -24,7 +24,7 @@ from patchlog.log.file import FilePatchLog
 from patchlog.log.records import LogOptions
 from patchlog.log.stores import MEMORY, open_store
 
-__all__ = ["OpenLog", "Place", "is_file_of_patches", "is_store", "open_log", "parted", "place_of"]
+__all__ = ["OpenLog", "Place", "check_there", "is_file_of_patches", "is_store", "open_log", "parted", "place_of"]
 
 _SERVICE: Final = ("http://", "https://")
 _LOGS: Final = "/logs/"
@@ -49,7 +49,7 @@ class Place:
             opened: LogStore = HttpLogStore(self.store_url, token)
         else:
             if not creates:
-                _check_there(self.store_url)
+                check_there(self.store_url)
             opened = open_store(self.store_url)
         try:
             yield opened
@@ -167,7 +167,8 @@ def _create(store: LogStore, name: str, options: LogOptions) -> None:
             store.create(name, options)
 
 
-def _check_there(database: str) -> None:
+def check_there(database: str) -> None:
+    """Raise UsageError where the database is a file that is not there."""
     file = database.removeprefix("sqlite:///").partition("?")[0]
     if database.startswith("sqlite:///") and file not in ("", ":memory:") and not Path(file).exists():
         raise UsageError(f"there is no database {file}: `patchlog log create` makes one")

@@ -12,6 +12,7 @@ import click
 
 from patchlog.cli.outcome import Session
 from patchlog.errors import UsageError
+from patchlog.log.sqlite_file import is_sqlite_file
 from patchlog.streams import Write, chunks_of, writing_to
 
 __all__ = ["STANDARD", "file_name", "reading", "source_of", "writing"]
@@ -56,6 +57,8 @@ def _standard_input(session: Session) -> BinaryIO:
 def writing(path: str, session: Session, *, is_text: bool) -> Iterator[Write]:
     """Give a function that writes to a file or to standard output. A file appears when the block has ended well."""
     if path != STANDARD:
+        if is_sqlite_file(Path(path)):
+            raise UsageError(f"{path} is a database of SQLite, and is not overwritten: name another file")
         with writing_to(path) as write:
             yield write
         return

@@ -176,15 +176,21 @@ def migrate(session: Session, *, database: str | None, down_to: str | None, yes:
     An SQLite file is migrated when it is opened; PostgreSQL only by this command.
     """
     from patchlog.log.database import Database
-    from patchlog.log.migration import current_revision, migrate_down
+    from patchlog.log.migration import check_down, current_revision, migrate_down
     from patchlog.log.migration import migrate as bring_up
+    from patchlog.places import check_there
 
-    opened = Database(chosen_database(database))
+    url = chosen_database(database)
+    if down_to is not None:
+        check_there(url)
+    opened = Database(url)
     try:
         if down_to is None:
             bring_up(opened)
         else:
-            confirm(f"take the tables of {opened.url.render_as_string()} back to migration {down_to}", yes=yes)
+            lost = check_down(opened, down_to)
+            losing = f", which deletes {' and '.join(lost)}," if lost else ""
+            confirm(f"take the tables of {opened.url.render_as_string()} back to migration {down_to}{losing}", yes=yes)
             migrate_down(opened, down_to)
         revision = current_revision(opened)
     finally:

@@ -10,6 +10,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Final, Literal
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
@@ -18,6 +19,7 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 from patchlog.errors import MissingExtra, UsageError
 from patchlog.log.database_errors import storage_errors_translated
 from patchlog.log.driver import execute
+from patchlog.log.sqlite_file import check_own
 
 __all__ = ["Database", "WritingConnection"]
 
@@ -49,6 +51,7 @@ class Database:
         # Two engines, as SQLAlchemy asks all listeners of an engine that has options at every step.
         with storage_errors_translated():
             if self.is_sqlite:
+                check_own(Path(str(self.url.database)), "alembic_version", "database of logs")
                 self._reading = _sqlite_engine(self.url, "BEGIN")
                 self._writing = _sqlite_engine(self.url, "BEGIN IMMEDIATE")
             else:

@@ -19,7 +19,7 @@ from patchlog.errors import StorageError, UsageError
 from patchlog.log.database import Database
 from patchlog.log.tables import REVISION
 
-__all__ = ["MIGRATIONS", "alembic_on", "check_migrated", "current_revision", "migrate", "migrate_down"]
+__all__ = ["MIGRATIONS", "alembic_on", "check_down", "check_migrated", "current_revision", "migrate", "migrate_down"]
 
 _PACKAGE: Final = Path(__file__).parents[1]
 MIGRATIONS: Final = next(
@@ -29,6 +29,18 @@ MIGRATIONS: Final = next(
 
 # Any number, so long as all processes that migrate take the same.
 _MIGRATION_LOCK: Final = 0x70617463686C6F67
+
+_LOST: Final = (
+    ("api_key", "0002", "API key"),
+    ("snapshot", "0003", "snapshot"),
+    ("consumer", "0003", "consumer"),
+    ("rdf_delta_source", "0004", "address of RDF Delta"),
+)
+"""Tables with what people made, the migration that brought each, and what a row is."""
+_BEGINS_WITH_SNAPSHOT: Final = (
+    "SELECT name FROM log WHERE first_version > 1 "
+    "OR EXISTS (SELECT 1 FROM snapshot WHERE snapshot.log = log.key AND snapshot.version = 0) ORDER BY name"
+)
 
 
 def current_revision(database: Database) -> str | None:
@@ -62,20 +74,41 @@ def migrate(database: Database) -> None:
     check_migrated(database)
 
 
-def migrate_down(database: Database, revision: str) -> None:
-    """Take the tables back to a migration that an older release knows; what the later ones brought is gone.
+def check_down(database: Database, revision: str) -> list[str]:
+    """Say what goes for good where the tables go down to a migration: numbers and names, `2 snapshots`.
 
-    Raises UsageError where the database is not above that migration.
+    Raises UsageError where the database is not above that migration, or where logs would lose what they begin with.
     """
     found = current_revision(database)
-    with alembic_on(database) as config:
-        known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
+    with database.writing() as connection:
+        folder = ScriptDirectory(str(MIGRATIONS))
+        known = {script.revision for script in folder.walk_revisions()}
         below = sorted(one for one in known if found in known and one < str(found))
         if revision not in below:
             raise UsageError(
                 f"the database is at migration {found or 'none'} and cannot go down to {revision}: "
                 f"{'there is none below' if not below else 'below are ' + ', '.join(below)}"
             )
+        gone = [(table, noun) for table, since, noun in _LOST if revision < since <= str(found)]
+        if ("snapshot", "snapshot") in gone:
+            names = connection.execute(text(_BEGINS_WITH_SNAPSHOT)).scalars().all()
+            if names:
+                raise UsageError(
+                    f"what {', '.join(names[:3])}{' …' if len(names) > 3 else ''} begins with is a snapshot, and "
+                    f"migration {revision} has none: the dataset would be lost. Pull the patches or delete the log, or "
+                    "restore a backup of that release"
+                )
+        counts = [(connection.execute(text(f"SELECT count(*) FROM {table}")).scalar_one(), n) for table, n in gone]  # noqa: S608
+    return [f"{count} {noun}{'s' * (count != 1)}" for count, noun in counts if count]
+
+
+def migrate_down(database: Database, revision: str) -> None:
+    """Take the tables back to a migration that an older release knows; what the later ones brought is gone.
+
+    Raises UsageError as `check_down` does.
+    """
+    check_down(database, revision)
+    with alembic_on(database) as config:
         command.downgrade(config, revision)
 
 

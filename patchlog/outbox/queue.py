@@ -25,6 +25,7 @@ from patchlog.codec.patch_ids import PatchId
 from patchlog.engine import RdfPatchReader
 from patchlog.errors import PatchLogError, StorageError, StorageFull
 from patchlog.log.position import Position
+from patchlog.log.sqlite_file import check_own
 from patchlog.model import Header
 
 __all__ = ["Basis", "ConflictPolicy", "Outbox", "QueueState", "QueuedPatch", "SettledPatch", "default_path"]
@@ -151,6 +152,7 @@ class Outbox:
         self._max_patches = max_patches
         self._max_bytes = max_bytes
         self._lock = threading.Lock()
+        check_own(self.path, "queued", "outbox")
         with _translated(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self.path.touch(mode=0o600)  # what waits is the user's own; the files that SQLite puts beside it follow

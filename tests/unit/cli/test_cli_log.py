@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import re
+import sqlite3
 import subprocess
 import sys
 
@@ -366,6 +367,49 @@ def test_database_goes_down_to_what_an_older_release_knows_and_up_again(call, do
         "migration 0002\n"
     )
     failed(call("migrate", "--down-to", "0003", "--yes", "--database", "sqlite:///people.db"), "below are 0001")
+    assert "people" in done("log", "list", "--database", "sqlite:///people.db").text
+
+
+def test_going_down_names_what_is_lost_and_never_takes_what_a_log_begins_with(call, done, folder):
+    (folder / "monday.rdfp").write_text(MONDAY)
+    place = ("people", "--database", "sqlite:///people.db")
+    down = ("migrate", "--down-to", "0002", "--database", "sqlite:///people.db")
+    done("log", "create", *place)
+    done("push", "monday.rdfp", "--log", *place)
+    (folder / "tuesday.rdfp").write_text(TUESDAY)
+    done("push", "tuesday.rdfp", "--log", *place)
+    done("snapshot", "build", *place)
+
+    failed(call(*down), "back to migration 0002, which deletes 1 snapshot, cannot be undone")
+    done("log", "truncate", *place, "--before", "2", "--yes")
+    failed(call(*down, "--yes"), "what people begins with is a snapshot")
+
+    assert "version 2" in done("snapshot", "list", *place).text
+    failed(
+        call("migrate", "--down-to", "0002", "--yes", "--database", "sqlite:///typo.db"), "there is no database typo.db"
+    )
+    assert not (folder / "typo.db").exists()
+
+
+def test_database_of_another_program_is_left_alone(call, folder):
+    with sqlite3.connect(folder / "browser.db") as browser:
+        browser.execute("CREATE TABLE visits (url TEXT)")
+    browser.close()
+    before = (folder / "browser.db").read_bytes()
+
+    for command in (["log", "list"], ["log", "create", "people"], ["migrate"]):
+        failed(call(*command, "--database", "sqlite:///browser.db"), "of another program (it has a table visits)")
+    failed(call("outbox", "list", "--outbox", "browser.db"), "and no outbox")
+
+    assert (folder / "browser.db").read_bytes() == before
+
+
+def test_output_does_not_overwrite_a_database(call, done):
+    place = ("people", "--database", "sqlite:///people.db")
+    done("log", "create", *place)
+
+    failed(call("pull", *place, "--to", "people.db", "--format", "jelly-patch"), "people.db is a database of SQLite")
+
     assert "people" in done("log", "list", "--database", "sqlite:///people.db").text
 
 

@@ -28,6 +28,7 @@ from patchlog.errors import StorageError, UsageError
 from patchlog.log.contract import StagingPatchLog
 from patchlog.log.database import Database
 from patchlog.log.records import Appended
+from patchlog.log.reservation import PAUSE_SECONDS, Steps, step
 
 __all__ = ["Service", "service_of"]
 
@@ -45,7 +46,7 @@ class Service:
         self._readers = ThreadPoolExecutor(settings.read_threads, "patchlog-read")
         self.commits: Final = Pool("commit", settings.commit_threads)
         self.uploads: Final = Pool("append", settings.append_threads, settings.append_threads_per_key)
-        self.takings: Final = Pool("take", settings.snapshot_uploads)
+        self.takings: Final = Pool("take", settings.snapshot_uploads, settings.jobs_per_key)
         self.streams: Final = Pool("stream", settings.stream_threads, settings.stream_threads_per_key)
         self.works: Final = Pool("job", settings.job_threads, settings.jobs_per_key)
         self.builds: Final = Pool("build", settings.build_threads, settings.jobs_per_key)
@@ -87,6 +88,12 @@ class Service:
         """As `upload`, for who has no task that waits for it."""
         return self.uploads.submit(call)
 
+    async def append(self, steps: Steps[Appended]) -> Appended:
+        """Append in threads; who waits for another upload to the log has none meanwhile."""
+        while (appended := await self.upload(lambda: step(steps))) is None:  # noqa: ASYNC110  others end it
+            await asyncio.sleep(PAUSE_SECONDS)
+        return appended
+
     async def delete(self, log: str) -> None:
         """Delete a log: its name is free at once, and a job gives its room back. Raises LogNotFound."""
         self.jobs.check_room()
@@ -113,8 +120,9 @@ class Service:
             raise StorageError("the service is stopping", is_transient=True)
 
     def stop(self) -> None:
-        """Begin to stop: live tails end, and the service is not ready any more."""
+        """Begin to stop: live tails and jobs that wait end, and the service is not ready any more."""
         self.is_stopping = True
+        self.jobs.stop()
         self.tails.stop()
 
     def close(self) -> None:

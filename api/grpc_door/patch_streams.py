@@ -81,7 +81,7 @@ async def publish_patches(
         await feed(service, frames, lambda some: upload.write(b"".join(varint(len(frame)) + frame for frame in some)))
         await check_complete(context)
         await service.access.check_still(principal)
-        appended = await service.upload(lambda: upload.append(expected))
+        appended = await service.append(upload.appending(expected))
     except BaseException:
         await service.upload(upload.discard)
         raise

@@ -20,6 +20,7 @@ from patchlog.engine import Converter, RdfDecoder
 from patchlog.errors import InvalidTerm, UnsupportedOption
 from patchlog.log.contract import PatchLog, Upload
 from patchlog.log.records import Appended, check_log_name
+from patchlog.log.reservation import Steps
 from patchlog.log.upload import DEFAULT_LIMITS
 
 __all__ = ["Publication", "published"]
@@ -70,7 +71,7 @@ async def published(service: Service, principal: Principal, publication: Publica
         await feed(service, publication.rest, taking.take)
         await check_complete(context)
         await service.access.check_still(principal)
-        return await service.upload(taking.append)
+        return await service.append(taking.appending())
     except BaseException:
         await service.upload(upload.discard)
         raise
@@ -100,12 +101,12 @@ class _Taking:
                 raise self._not_for_the_log(error) from error
             self._frames += 1
 
-    def append(self) -> Appended:
+    def appending(self) -> Steps[Appended]:
         """The stream has ended."""
         rows = self._converter.finish()
         if not self._is_grouped:
             self._upload.write(rows + _END)
-        return self._upload.append()
+        return (yield from self._upload.appending())
 
     def _not_for_the_log(self, error: InvalidTerm) -> UnsupportedOption:
         """The stream declares what it holds, but the log does not. The error is about text that nobody has sent."""

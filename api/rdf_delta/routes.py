@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 import uuid
@@ -40,6 +39,7 @@ from patchlog.codec.patch_ids import PatchId
 from patchlog.errors import HeadMismatch, LogNotFound, PatchAlreadyExists, PositionGone, UsageError
 from patchlog.log.contract import PatchFormat, PatchLog, StagingPatchLog, Upload
 from patchlog.log.records import ANY_HEAD, Appended, ExpectedHead, LogDescription, LoggedPatch
+from patchlog.log.reservation import Steps
 
 __all__ = ["ROUTES"]
 
@@ -186,16 +186,16 @@ class _Upload:
     def __init__(self) -> None:
         self.prev: PatchId | None = None
 
-    def place(self, log: StagingPatchLog, upload: Upload) -> Appended:
+    def place(self, log: StagingPatchLog, upload: Upload) -> Steps[Appended]:
         """Append what has come whole. Raises Refusal."""
         del log
-        return upload.append(self.expected_head(upload.finish()))
+        return upload.appending(self.expected_head(upload.finish()))
 
-    def place_whole(self, log: StagingPatchLog, format: PatchFormat, body: bytes) -> Appended:
+    def place_whole(self, log: StagingPatchLog, format: PatchFormat, body: bytes) -> Steps[Appended]:
         """Append a body. Raises Refusal."""
         with log.stage(format) as upload:
             upload.write(body)
-            return self.place(log, upload)
+            return (yield from self.place(log, upload))
 
     def expected_head(self, patches: Sequence[IngestedPatch]) -> ExpectedHead:
         """What the head has to be. Raises Refusal."""
@@ -220,8 +220,7 @@ async def _taken_at_once(
     except UsageError:
         raise Refusal(BAD_REQUEST, _NO_ID) from None
     if prepared is None:
-        work = service.submit_append(lambda: upload.place_whole(service.log(name), format, body))
-        return await asyncio.wrap_future(work)
+        return await service.append(upload.place_whole(service.log(name), format, body))
     prepared.expected_head = upload.expected_head(prepared.patches)
     return await service.rounds.append(prepared)
 

@@ -21,10 +21,11 @@ from patchlog.errors import HeadMismatch
 from patchlog.log.contract import PatchFormat, StagingPatchLog, Upload
 from patchlog.log.documents import appended_document
 from patchlog.log.records import Appended
+from patchlog.log.reservation import PAUSE_SECONDS, Steps, step
 
 __all__ = ["APPENDED", "Place", "answer_appended", "router", "take_upload"]
 
-Place: TypeAlias = Callable[[StagingPatchLog, Upload], Appended]
+Place: TypeAlias = Callable[[StagingPatchLog, Upload], Steps[Appended]]
 """Appends an upload, which has come whole."""
 
 router = APIRouter(tags=["patches"])
@@ -34,7 +35,7 @@ APPENDED: Final[dict[int | str, dict[str, Any]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Arrival:
     """An upload on its way into a log. Its calls are made in threads, one at a time."""
 
@@ -42,15 +43,23 @@ class _Arrival:
     upload: Upload
     inflow: Inflow
     place: Place
+    steps: Steps[Appended] | None = None
+    """Of its append."""
 
     def take(self, batch: list[bytes], *, is_last: bool) -> Appended | None:
-        """Take some of the body; at its end append it."""
+        """Take some of the body; at its end append it. None where it is not appended yet."""
         for chunk in batch:
             self.inflow.feed(chunk)
         if not is_last:
             return None
         self.inflow.finish()
-        return self.place(self.log, self.upload)
+        self.steps = self.place(self.log, self.upload)
+        return step(self.steps)
+
+    def go_on(self) -> Appended | None:
+        """Append it, now that another upload may have left the next place."""
+        assert self.steps is not None, "it has not come whole"
+        return step(self.steps)
 
 
 @router.post(
@@ -71,8 +80,8 @@ async def append_patches(request: Request, log: str) -> Response:
     service = service_of(request)
     format, coding, precondition = format_of_body(request), coding_of_body(request), precondition_of(request)
 
-    def place(log: StagingPatchLog, upload: Upload) -> Appended:
-        return upload.append(precondition.expected_head(log))
+    def place(log: StagingPatchLog, upload: Upload) -> Steps[Appended]:
+        return upload.appending(precondition.expected_head(log))
 
     return await answer_appended(service, log, lambda: take_upload(service, request, log, format, coding, place))
 
@@ -113,8 +122,12 @@ async def take_upload(
     work.set_result(appended)
     try:
         while appended is None:
-            batch, is_last = await anext(body)
-            work = service.submit_append(_taking(arrival, batch, is_last=is_last))
+            if is_last:  # another upload has the next place: who waits for it has no thread
+                await asyncio.sleep(PAUSE_SECONDS)
+                work = service.submit_append(arrival.go_on)
+            else:
+                batch, is_last = await anext(body)
+                work = service.submit_append(_taking(arrival, batch, is_last=is_last))
             appended = await asyncio.wrap_future(work)
     finally:
         service.metrics.received_bytes.inc(arrival.inflow.written)

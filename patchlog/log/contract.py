@@ -9,7 +9,7 @@ tests/contract holds all back ends to this.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import Literal, Protocol, Self, TypeAlias
 
 from patchlog.codec.ingest import IngestedPatch
@@ -209,6 +209,9 @@ class Upload(Protocol):
 
         After a StorageError it may be called again: what was appended in spite of the error is not appended twice.
         """
+
+    def appending(self, expected_head: ExpectedHead = ANY_HEAD) -> Generator[None, None, Appended]:
+        """As `append`, in steps that do not wait for others: go on a little after each `yield`."""
 
     def discard(self) -> None:
         """Leave nothing of it."""

@@ -35,7 +35,7 @@ from patchlog.log.records import (
     name_is_id,
     time_of,
 )
-from patchlog.log.reservation import RESERVED_MS, PlaceReserved, Reserved, patiently, place
+from patchlog.log.reservation import RESERVED_MS, PlaceReserved, Reserved, Steps, patiently, place
 from patchlog.log.snapshots.files import MemoryFiles
 from patchlog.log.snapshots.memory_index import KnownSnapshots, MemorySnapshotIndex
 from patchlog.log.snapshots.store import LocalSnapshots
@@ -317,7 +317,7 @@ class MemoryPatchLog:
                 return head
             self._store.wakeups.wait(self._name, ticket, left)
 
-    def _place(self, options: LogOptions, staging: Staging, expected_head: ExpectedHead) -> Appended:
+    def _place(self, options: LogOptions, staging: Staging, expected_head: ExpectedHead) -> Steps[Appended]:
         """Append, however large it is, and whoever has the next place."""
         append = _MemoryPlace(self, options, staging, expected_head)
         return place(staging, append) if staging.is_large else patiently(append.append_small)

@@ -10,10 +10,10 @@ A reservation is short, and is extended while the work goes on: the place of a p
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final, Protocol, TypeVar
+from typing import Final, Protocol, TypeAlias, TypeVar
 
 from patchlog.codec.patch_ids import PatchId
 from patchlog.errors import LogError, PatchLogError, StorageError
@@ -27,8 +27,11 @@ __all__ = [
     "Place",
     "PlaceReserved",
     "Reserved",
+    "Steps",
     "patiently",
     "place",
+    "step",
+    "waited",
 ]
 
 RESERVED_MS: Final = 10_000
@@ -43,6 +46,9 @@ _MOST_SECONDS: Final = 60.0
 _RENEW_SECONDS: Final = 2.0
 
 _Result = TypeVar("_Result")
+
+Steps: TypeAlias = Generator[None, None, _Result]
+"""Work that stops at each `yield`, while another upload has the next place: go on after `PAUSE_SECONDS`."""
 
 
 class PlaceReserved(LogError):
@@ -79,15 +85,15 @@ class Place(Protocol):
         """Let others append."""
 
 
-def place(staging: Staging, place: Place) -> Appended:
+def place(staging: Staging, place: Place) -> Steps[Appended]:
     """Append a large upload. Raises what an append raises."""
     hashes: dict[PatchId | None, bytes] = {}
     for _ in range(_TRIES_WITHOUT_PLACE):
         prev = place.head_id()
         hashes[prev] = staging.first_content_hash(prev)
-        if (appended := patiently(lambda: place.append(hashes))) is not None:
+        if (appended := (yield from patiently(lambda: place.append(hashes)))) is not None:
             return appended
-    reserved = patiently(place.reserve)
+    reserved = yield from patiently(place.reserve)
     give_up_at = time.monotonic() + _MOST_SECONDS
     try:
         while not isinstance(reserved, Appended):
@@ -106,7 +112,7 @@ def place(staging: Staging, place: Place) -> Appended:
     return reserved
 
 
-def patiently(call: Callable[[], _Result]) -> _Result:
+def patiently(call: Callable[[], _Result]) -> Steps[_Result]:
     """Call, again and again while another upload has the next place. Raises StorageError where that takes too long."""
     give_up_at = time.monotonic() + PATIENCE_SECONDS
     while True:
@@ -115,7 +121,24 @@ def patiently(call: Callable[[], _Result]) -> _Result:
         except PlaceReserved as error:
             if time.monotonic() > give_up_at:
                 raise error.given_up() from None
+        yield
+
+
+def step(steps: Steps[_Result]) -> _Result | None:
+    """Go on; None where another upload has the next place."""
+    try:
+        next(steps)
+    except StopIteration as end:
+        result: _Result = end.value
+        return result
+    return None
+
+
+def waited(steps: Steps[_Result]) -> _Result:
+    """Do it all, and wait in this thread where that is necessary."""
+    while (result := step(steps)) is None:
         time.sleep(PAUSE_SECONDS)
+    return result
 
 
 class _Keep:

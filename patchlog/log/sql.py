@@ -40,6 +40,7 @@ from patchlog.log.records import (
     id_in,
     name_is_id,
 )
+from patchlog.log.reservation import Steps
 from patchlog.log.rows import AnyRow, description_of, head_of, id_bytes, log_id_of, options_of, record_of
 from patchlog.log.snapshots.changes import MEMORY_BYTES
 from patchlog.log.snapshots.places import files_for
@@ -265,7 +266,7 @@ class SqlPatchLog:
         options = self._store.options(self._name)
         spool = SqlSpool(self._store.database, self._store.writer, self._name)
 
-        def place(staging: Staging, expected_head: ExpectedHead) -> Appended:
+        def place(staging: Staging, expected_head: ExpectedHead) -> Steps[Appended]:
             append = StagedAppend(self._name, options, staging, self._forget_options, spool, expected_head)
             return append.append(self._store.writer, self.head)
 

@@ -14,7 +14,7 @@ from patchlog.codec.patch_ids import PatchId
 from patchlog.errors import LogNotFound, UsageError
 from patchlog.log.batch import Batch, Hold, LockedLog
 from patchlog.log.records import ANY_HEAD, Appended, ExpectedHead, Head, LogOptions
-from patchlog.log.reservation import RESERVED_MS, PlaceReserved, Reserved, patiently, place
+from patchlog.log.reservation import RESERVED_MS, PlaceReserved, Reserved, Steps, patiently, place
 from patchlog.log.sql_spool import SqlSpool
 from patchlog.log.staging import Staging
 from patchlog.log.succession import answer_again, check_expected_head, each_next_record
@@ -55,11 +55,11 @@ class StagedAppend:
         """The bytes that are to be written yet."""
         return self._staging.held_bytes
 
-    def append(self, writer: Writer, head: Callable[[], Head]) -> Appended:
+    def append(self, writer: Writer, head: Callable[[], Head]) -> Steps[Appended]:
         """Append, and return when that is durable."""
         if self._spool is not None and self._spool.stage is not None and self._staging.is_large:
-            return place(self._staging, _SpooledPlace(self, writer, head, self._spool.stage))
-        return patiently(lambda: writer.do(self))
+            return (yield from place(self._staging, _SpooledPlace(self, writer, head, self._spool.stage)))
+        return (yield from patiently(lambda: writer.do(self)))
 
     def run(self, batch: Batch) -> Appended:
         """Append. What is hashed under the lock is small. Raises PlaceReserved."""

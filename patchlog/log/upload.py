@@ -11,6 +11,7 @@ from patchlog.engine import PatchIntake, WholeIntake
 from patchlog.errors import StorageError, UsageError
 from patchlog.log.contract import PatchFormat, Upload
 from patchlog.log.records import ANY_HEAD, Appended, ExpectedHead
+from patchlog.log.reservation import Steps, waited
 from patchlog.log.staging import CHUNK_BYTES, Spool, Staging
 
 __all__ = ["DEFAULT_LIMITS", "LocalUpload", "WholeUploads", "append_all"]
@@ -29,7 +30,7 @@ class LocalUpload:
         self,
         format: PatchFormat,
         options: PatchOptions,
-        place: Callable[[Staging, ExpectedHead], Appended],
+        place: Callable[[Staging, ExpectedHead], Steps[Appended]],
         *,
         spool: Spool | None = None,
         limits: Limits = DEFAULT_LIMITS,
@@ -55,10 +56,14 @@ class LocalUpload:
 
     def append(self, expected_head: ExpectedHead = ANY_HEAD) -> Appended:
         """Say that the input has ended and append its patches."""
+        return waited(self.appending(expected_head))
+
+    def appending(self, expected_head: ExpectedHead = ANY_HEAD) -> Steps[Appended]:
+        """As `append`, in steps that do not wait for another upload."""
         if not self.finish():
             raise UsageError(_NO_PATCH)
         try:
-            appended = self._place(self._staging, expected_head)
+            appended = yield from self._place(self._staging, expected_head)
         except StorageError:
             self._staging.may_be_there()
             raise

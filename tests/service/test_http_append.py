@@ -4,15 +4,23 @@ import gzip
 import http.client
 import socket
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 
+import httpx
 import pytest
 import zstandard
+from sqlalchemy import update
 
 from patchlog.codec.fields import read_varint, varint
 from patchlog.codec.options import PatchOptions
 from patchlog.engine import PatchEncoder
+from patchlog.log.database import Database
+from patchlog.log.rows import now_ms
+from patchlog.log.tables import LOG
 from patchlog.model import Add, Punctuation, TransactionCommit, TransactionStart
+from tests.service.conftest import JELLY
 
 OTHER_HEAD = "00000000-0000-4000-8000-000000000000"
 
@@ -368,3 +376,31 @@ def test_many_writers_on_one_head_have_one_winner(service, new_log, patches):
     assert log.get().json()["head"]["version"] == 2
     for connection in connections:
         connection.close()
+
+
+def test_uploads_that_wait_for_another_hold_up_no_other_log_and_no_shutdown(start, patches):
+    """They waited in the threads of all uploads, for as long as a large upload to their log took."""
+    service = start(append_threads=2, shutdown_seconds=1)
+    sent = b"".join(patches.one(values=[f'"{number}{"x" * 100}"' for number in range(300)]))
+    for name in ("people", "others"):
+        assert service.client.put(f"/logs/{name}").status_code == 201
+    database = Database(service.database)
+    with database.writing() as connection:
+        is_people = LOG.c.name == "people"
+        until = {"reserved_by": 10**9, "reserved_until_ms": now_ms() + 60_000}
+        connection.execute(update(LOG).where(is_people).values(**until))
+    database.close()
+
+    def append(name):
+        with suppress(httpx.TransportError):
+            return httpx.post(f"{service.url}/logs/{name}/patches", content=sent, headers=JELLY, timeout=60)
+
+    with ThreadPoolExecutor(4) as threads:
+        waiting = [threads.submit(append, "people") for _ in range(3)]
+        time.sleep(1)
+        begun = time.monotonic()
+        assert append("others").status_code == 201
+        assert time.monotonic() - begun < 10
+        assert not any(one.done() for one in waiting)
+        service.process.terminate()
+        assert service.process.wait(20) == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import wait
 from typing import Any, Final
 
 import zstandard
@@ -22,6 +23,8 @@ __all__ = ["BATCH_BYTES", "Inflow", "SmallBodies", "batches_of", "pulled"]
 
 BATCH_BYTES: Final = 256 << 10
 """How much of a body a worker gets at a time."""
+
+_CHECK_SECONDS: Final = 0.5
 
 _PIECE_BYTES: Final = 1 << 20
 _ZSTD_SLICE_BYTES: Final = 1 << 10
@@ -74,11 +77,15 @@ async def batches_of(request: Request, settings: Settings) -> AsyncIterator[tupl
 
 
 def pulled(
-    request: Request, settings: Settings, coding: Coding | None, ended: Callable[[], object] | None = None
+    request: Request,
+    settings: Settings,
+    coding: Coding | None,
+    ended: Callable[[], object] | None = None,
+    check: Callable[[], object] = lambda: None,
 ) -> Iterator[bytes]:
     """The body, decompressed, for a thread that asks for it a piece at a time. Call it in the loop of the request.
 
-    `ended` is called in that loop when all of it has come.
+    `ended` is called in that loop when all of it has come; `check` in that thread while it waits, and may raise.
     """
     loop = asyncio.get_running_loop()
     batches = batches_of(request, settings)
@@ -94,7 +101,14 @@ def pulled(
     def pull() -> Iterator[bytes]:
         is_last = False
         while not is_last:
-            batch, is_last = asyncio.run_coroutine_threadsafe(following(), loop).result()
+            coming = asyncio.run_coroutine_threadsafe(following(), loop)
+            while not wait([coming], _CHECK_SECONDS).done:
+                try:
+                    check()
+                except BaseException:
+                    coming.cancel()
+                    raise
+            batch, is_last = coming.result()
             for chunk in batch:
                 inflow.feed(chunk)
                 yield from pieces

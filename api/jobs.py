@@ -34,6 +34,7 @@ State: TypeAlias = Literal["waiting", "running", "done", "failed", "cancelled"]
 _MOST_ENDED: Final = 100
 _KEPT_SECONDS: Final = 3600.0
 _TOO_MANY: Final = Problem(429, "too-many-jobs", "Too much long work was asked for", {"Retry-After": "5"})
+_STOPPING: Final = "the service is stopping"
 _NO_LONGER_WANTED: Final = "nobody waits for it any more"
 
 _Result = TypeVar("_Result")
@@ -86,7 +87,8 @@ class Job:
     def result(self) -> Any:
         """What it has returned, now that it has ended. Raises what it has raised."""
         if self.future.cancelled():
-            raise WorkCancelled(f"the job was cancelled: {self.cancelled or 'the service is stopping'}")
+            self.check_running()
+            raise WorkCancelled(f"the job was cancelled: {self.cancelled or _STOPPING}")
         return self.future.result()
 
     def leave(self) -> None:
@@ -223,9 +225,10 @@ class Jobs:
         )
 
     def stop(self) -> None:
-        """Cancel all that can be."""
+        """Cancel what has not begun; what has finds out by itself."""
         for job in list(self._jobs.values()):
-            job.future.cancel()
+            if job.future.cancel() and job.dropped is not None:
+                job.dropped(_STOPPING)
 
     def _forget_old(self) -> None:
         ended = [job for job in self._jobs.values() if job.ended_ms is not None]

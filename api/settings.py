@@ -152,7 +152,9 @@ class Settings(BaseSettings):
     build_threads: int = Field(
         default=2, ge=1, description="Long writes at one time: snapshots, truncations, copies, deletions."
     )
-    jobs_per_key: int = Field(default=2, ge=1, description="Long reads, and long writes, of one API key at one time.")
+    jobs_per_key: int = Field(
+        default=2, ge=1, description="Long reads, long writes, and datasets of one API key at one time."
+    )
     max_jobs_per_key: int = Field(
         default=100, ge=1, description="Jobs of one API key, going on or waiting; more are refused with 429."
     )

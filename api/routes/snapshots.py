@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import closing
 from typing import Annotated, Any, Final
 from urllib.parse import urlencode
@@ -147,7 +147,7 @@ async def read_snapshot(request: Request, log: str, snapshot: _Which) -> Respons
     if has_current(request, current):
         return Response(status_code=304, headers=headers)
     if form is JELLY_QUADS:
-        return _stored(request, service, snapshots, found, headers, current)
+        return await _stored(request, service, snapshots, found, headers, current)
     if coding is not None:
         headers["Content-Encoding"] = coding
     chunks = as_form(await service.stream(lambda: snapshots.read(found.version)), form)
@@ -172,7 +172,13 @@ async def put_snapshot(request: Request, log: str, snapshot: Annotated[int, Path
     snapshots = _snapshots(service, log)
     sent_as, format = taken_as(request)
     has_come = asyncio.Event()
-    body = taken_from(pulled(request, service.settings, coding_of_body(request), has_come.set), sent_as)
+    checks: list[Callable[[], object]] = []
+
+    def check() -> None:
+        for one in checks:
+            one()
+
+    body = taken_from(pulled(request, service.settings, coding_of_body(request), has_come.set, check), sent_as)
     was_there = await service.run(lambda: snapshots.find(snapshot)) is not None
 
     async def is_gone() -> None:
@@ -180,6 +186,7 @@ async def put_snapshot(request: Request, log: str, snapshot: Annotated[int, Path
         await client_is_gone(request)
 
     def take(job: Job) -> Snapshot:
+        checks.append(job.check)
         return snapshots.put(snapshot, body, format, job.check)
 
     job = service.jobs.begin(service.takings, "put", log, take)
@@ -301,7 +308,7 @@ def _headers(service: Service, log: str, snapshot: Snapshot, *, is_numbered: boo
     return headers if snapshot.id is None else headers | {"Patchlog-Id": snapshot.id}
 
 
-def _stored(
+async def _stored(
     request: Request,
     service: Service,
     snapshots: LocalSnapshots,
@@ -314,7 +321,7 @@ def _stored(
     headers |= {"Accept-Ranges": "bytes", "Content-Length": str(end - begin)}
     if part is not None:
         headers["Content-Range"] = f"bytes {begin}-{end - 1}/{snapshot.bytes}"
-    chunks = _first(snapshots.read(snapshot.version, start=begin), end - begin)
+    chunks = _first(await service.stream(lambda: snapshots.read(snapshot.version, start=begin)), end - begin)
     answer = Streamed(_compressed(service, chunks, Compressor(None)), JELLY_QUADS.media_type, headers)
     answer.status_code = 200 if part is None else 206
     return answer

@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+import threading
 from hashlib import sha256
 
 import httpx
@@ -437,3 +438,53 @@ def test_service_that_stops_ends_a_snapshot_that_is_made(start):
     listed = again.client.get("/logs/people/snapshots").json()["snapshots"]
     assert [one["state"] for one in listed] in (["failed"], ["complete"])
     assert again.client.post("/logs/people/snapshots?wait=60").status_code in (200, 201)
+
+
+def test_snapshot_that_waits_when_the_service_stops_is_not_waited_for_after_it(start):
+    """It was held to be on its way for two minutes, and nobody made it."""
+    service = start(build_threads=1)
+    text = b"".join(b'A <http://example.org/%d> <http://example.org/p> "v" .\n' % number for number in range(400_000))
+    for name in ("people", "others"):
+        service.client.put(f"/logs/{name}")
+        body = text if name == "people" else text[: text.index(b"\n") + 1]
+        appended = service.client.post(
+            f"/logs/{name}/patches", content=body, headers={"Content-Type": "application/rdf-patch"}
+        )
+        assert appended.status_code == 201
+    for name in ("people", "others"):
+        assert service.client.post(f"/logs/{name}/snapshots").status_code == 202
+    assert [job["state"] for job in service.client.get("/jobs").json()["jobs"]] == ["waiting", "running"]
+
+    service.end()
+
+    again = start()
+    [listed] = again.client.get("/logs/others/snapshots").json()["snapshots"]
+    assert (listed["state"], listed["error"]) == ("failed", "the service is stopping")
+    assert again.client.post("/logs/others/snapshots?wait=60").status_code == 201
+
+
+def test_database_is_not_waited_for_in_the_event_loop(monkeypatch, patches):
+    store = MemoryLogStore()
+    store.create("people")
+    store.log("people").append(patches.one())
+    store.log("people").snapshots.build()
+    threads = set()
+    filed = LocalSnapshots._filed
+
+    def noted(self, version):
+        threads.add(threading.current_thread())
+        return filed(self, version)
+
+    monkeypatch.setattr(LocalSnapshots, "_filed", noted)
+
+    async def run():
+        app = create_app(Settings(keys="off"), store)
+        async with app.router.lifespan_context(app):
+            transport = httpx.ASGITransport(app=app)
+            async with httpx.AsyncClient(transport=transport, base_url=URL) as client:
+                return [(await client.get("/logs/people/snapshots/1", headers={"Accept": form})).status_code
+                        for form in ("*/*", "application/n-quads")]  # fmt: skip
+
+    assert asyncio.run(run()) == [200, 200]
+    assert threads
+    assert threading.main_thread() not in threads

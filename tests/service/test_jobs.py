@@ -247,3 +247,38 @@ def test_keys_see_the_jobs_of_their_logs_and_share_the_threads(filled):
         for connection in connections:
             connection.close()
         guarded.end()
+
+
+def test_dataset_that_comes_slowly_can_be_cancelled_and_leaves_room_for_other_keys(filled):
+    """The threads for datasets waited for their clients: a key that sent four, byte by byte, kept out all others."""
+    folder, database, _ = filled
+    service = ServiceProcess(folder, database, keys="required")
+    keys = Database(database)
+    slow, other = (create_key(keys, ["log:*:admin"])[1] for _ in range(2))
+    keys.close()
+    connections = []
+    try:
+        for name in ("d1", "d2", "d3", "d4", "d5"):
+            assert service.client.put(f"/logs/{name}", headers={"Authorization": f"Bearer {other}"}).status_code < 300
+        for name in ("d1", "d2", "d3", "d4"):
+            connections.append(service.connect())
+            connections[-1].sendall(
+                f"PUT /logs/{name}/snapshots/0 HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {slow}\r\n"
+                "Content-Type: application/n-quads\r\nContent-Length: 1000\r\n\r\n<a:".encode()
+            )
+        client = {"Authorization": f"Bearer {other}"}
+        wait_until(lambda: [one["state"] for one in jobs(service, **client)].count("running") == 2)
+        quad = b'<http://example.org/s> <http://example.org/p> "v" .\n'
+        taken = service.client.put(
+            "/logs/d5/snapshots/0", content=quad, headers=client | {"Content-Type": "application/n-quads"}, timeout=20
+        )
+        assert taken.status_code == 201
+        for one in jobs(service, **client):
+            if one["state"] in ("running", "waiting"):
+                assert service.client.delete(f"/jobs/{one['id']}", headers=client).status_code == 200
+        wait_until(lambda: {one["state"] for one in jobs(service, **client)} == {"done", "cancelled"})
+        assert connections[0].recv(12) == b"HTTP/1.1 409"
+    finally:
+        for one in connections:
+            one.close()
+        service.end()

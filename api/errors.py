@@ -142,7 +142,7 @@ def answer_to(error: BaseException, log: str | None = None) -> Response:
     members: dict[str, Any] = {}
     if problem.status == HTTPStatus.INTERNAL_SERVER_ERROR:
         _LOG.error("the database failed", exc_info=error)
-    for name in ("frame", "row", "line", "position", "oldest_kept", "id", "version", "consumer"):
+    for name in ("frame", "row", "line", "position", "oldest_kept", "id", "version", "consumer", "owner"):
         if (place := getattr(error, name, None)) is not None:
             members[name] = place
     if isinstance(error, errors.HistoryMismatch):

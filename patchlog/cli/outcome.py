@@ -189,4 +189,11 @@ def _line(error: Exception) -> str:
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.split())
+    """Return a text as a line in which nothing is a command to a terminal: a server may have written it."""
+    return "".join(
+        character if character.isprintable() else _escaped(character) for character in " ".join(text.split())
+    )
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from patchlog.client.exchange import Exchange, Request, asked
+from patchlog.client.problems import read_answer
 from patchlog.errors import ConsumerNotFound
 from patchlog.log.documents import position_document, read_consumer
 from patchlog.log.position import After, as_position
@@ -20,7 +21,7 @@ class ConsumerCalls:
     def list(self) -> Exchange[list[Consumer]]:
         """All consumers, by name."""
         response = yield from asked(Request("GET", self._path))
-        return [read_consumer(document) for document in response.json()["consumers"]]
+        return read_answer(response, lambda page: [read_consumer(document) for document in page["consumers"]])
 
     def find(self, name: str) -> Exchange[Consumer | None]:
         """The consumer of that name."""
@@ -28,13 +29,14 @@ class ConsumerCalls:
             response = yield from asked(Request("GET", self._path_of(name)))
         except ConsumerNotFound:
             return None
-        return read_consumer(response.json())
+        return read_answer(response, read_consumer)
 
     def advance(self, name: str, version: After, *, force: bool) -> Exchange[Consumer]:
         """Say that all patches up to a version were read."""
         known = position_document(as_position(version)).items()
         place = {"force": force} | {name: value for name, value in known if value is not None}
-        return read_consumer((yield from asked(Request("PUT", self._path_of(name), json=place))).json())
+        response = yield from asked(Request("PUT", self._path_of(name), json=place))
+        return read_answer(response, read_consumer)
 
     def forget(self, name: str) -> Exchange[None]:
         """The consumer reads no more."""

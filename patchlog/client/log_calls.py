@@ -8,7 +8,7 @@ from http import HTTPStatus
 from typing import Final
 
 from patchlog.client.exchange import Exchange, Request, Unsent, asked
-from patchlog.client.problems import PatchNotFound
+from patchlog.client.problems import PatchNotFound, read_answer
 from patchlog.client.sending import Sending
 from patchlog.codec.patch_ids import PatchId, parse_patch_id
 from patchlog.errors import PositionGone, StorageError, UsageError
@@ -44,7 +44,7 @@ class LogCalls:
     def describe(self) -> Exchange[LogDescription]:
         """Describe the log as it stands."""
         response = yield from asked(Request("GET", self.path))
-        return read_description(response.json())
+        return read_answer(response, read_description)
 
     def head(self) -> Exchange[Head]:
         """The last patch."""
@@ -66,7 +66,8 @@ class LogCalls:
             if not error.is_transient or sending.is_repeatable or isinstance(error, Unsent):
                 raise
             raise StorageError(f"{error}; whether the patches were appended is not known: look at the head") from error
-        return read_appended(response.json(), is_retry=response.status_code != HTTPStatus.CREATED)
+        is_retry = response.status_code != HTTPStatus.CREATED
+        return read_answer(response, lambda document: read_appended(document, is_retry=is_retry))
 
     def position(self, version: int | None) -> Exchange[Position]:
         """Return the position at a version, or at the head."""
@@ -74,7 +75,7 @@ class LogCalls:
             raise UsageError(f"no log has a version {version}")
         params = {} if version is None else {"version": version}
         response = yield from asked(Request("GET", f"{self.path}/position", params=params))
-        return read_position(response.json())
+        return read_answer(response, read_position)
 
     def check(self, position: Position) -> Exchange[None]:
         """Raise HistoryMismatch where the log does not have the history of the position."""
@@ -93,7 +94,7 @@ class LogCalls:
                 asked={"position": after.version + 1},
             )
         )
-        records = [read_record(document) for document in response.json()["patches"]]
+        records = read_answer(response, lambda page: [read_record(document) for document in page["patches"]])
         if not records:
             raise StorageError(f"version {after.version + 1} of the log {self.name!r} is missing: verify it")
         return records
@@ -113,20 +114,20 @@ class LogCalls:
             response = yield from asked(Request("GET", f"{self.patches_path}/{patch}", headers=_JSON))
         except PatchNotFound:
             return None
-        return read_record(response.json())
+        return read_answer(response, read_record)
 
     def verify(self) -> Exchange[Verification]:
         """Have the service compute all hashes anew."""
         response = yield from asked(
             Request("GET", f"{self.path}/verify", silent_seconds=_LONGEST_VERIFICATION_SECONDS, is_repeatable=False)
         )
-        return read_verification(response.json())
+        return read_answer(response, read_verification)
 
     def truncate_before(self, version: int | None, *, force: bool) -> Exchange[LogDescription]:
         """Forget the bytes of all patches below a version."""
         before = None if version is None else max(1, min(version, _MOST_VERSION))
         response = yield from asked(Request("POST", f"{self.path}/truncate", json={"before": before, "force": force}))
-        return read_description(response.json())
+        return read_answer(response, read_description)
 
     def wait_for(self, version: int, timeout_seconds: float) -> Exchange[Head]:
         """Return the head once it has reached a version, or as it is when the time is up."""

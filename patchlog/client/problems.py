@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import httpx
 
 from patchlog import errors
 from patchlog.client.urls import moved_to
 
-__all__ = ["Later", "PatchNotFound", "error_of"]
+__all__ = ["Later", "PatchNotFound", "error_of", "read_answer"]
+
+Result = TypeVar("Result")
+
+_NO_SERVICE: Final = (ValueError, LookupError, TypeError, AttributeError, RecursionError, errors.UsageError)
+"""What comes of reading a document that is none of ours."""
 
 
 class PatchNotFound(errors.LogError):
@@ -55,7 +60,7 @@ _OTHERS: Final[Mapping[str, Callable[[Mapping[str, Any], str], errors.PatchLogEr
     ),
     "consumer-not-found": lambda _, detail: errors.ConsumerNotFound(detail),
     "consumer-refused": lambda _, detail: errors.ConsumerRefused(detail),
-    "consumer-owned": lambda _, detail: errors.ConsumerOwned(detail),
+    "consumer-owned": lambda members, detail: errors.ConsumerOwned(detail, members.get("owner")),
     "truncation-refused": lambda members, detail: errors.TruncationRefused(detail, members.get("consumer")),
     "snapshot-not-found": lambda _, detail: errors.SnapshotNotFound(detail),
     "snapshot-refused": lambda _, detail: errors.SnapshotRefused(detail),
@@ -73,6 +78,20 @@ _LATER: Final = frozenset(
         HTTPStatus.GATEWAY_TIMEOUT,
     }
 )
+
+
+def read_answer(response: httpx.Response, read: Callable[[Any], Result]) -> Result:
+    """Return what a document says that the service has sent.
+
+    Raises UsageError for what is no such document, as from a page to log in that a network puts before the service.
+    """
+    try:
+        return read(response.json())
+    except _NO_SERVICE as error:
+        raise errors.UsageError(
+            f"{response.request.url} answered {response.status_code} with what no patchlog service sends. Is this the "
+            "URL of a patchlog service?"
+        ) from error
 
 
 def error_of(response: httpx.Response, asked: Mapping[str, Any]) -> errors.PatchLogError:
@@ -101,7 +120,7 @@ def _members(response: httpx.Response) -> dict[str, Any]:
         return {}
     try:
         document = response.json()
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return document if isinstance(document, dict) else {}
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Iterable, Mapping
+from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import httpx
 
 from patchlog.client.exchange import Exchange, Pause, Request, asked
+from patchlog.client.problems import read_answer
 from patchlog.errors import HistoryMismatch, SnapshotNotFound, SnapshotRefused, StorageError, UsageError
 from patchlog.formats import JELLY, NQUADS
 from patchlog.log.contract import SnapshotFormat
@@ -25,6 +26,9 @@ _LONGEST_POLL_SECONDS: Final = 5.0
 _WAIT: Final = {"wait": 20}
 _LONGEST_UPLOAD_SECONDS: Final = 3600.0
 
+_Either: TypeAlias = Snapshot | SnapshotBuild
+"""A snapshot that is there, or one that is not: it is being made, or could not be."""
+
 
 class SnapshotCalls:
     """The calls of `patchlog.log.contract.Snapshots` as exchanges with a service."""
@@ -34,8 +38,7 @@ class SnapshotCalls:
 
     def list(self) -> Exchange[list[Snapshot]]:
         """All snapshots, by version."""
-        documents = yield from self._documents()
-        return [read_snapshot(document) for document in documents if document["state"] == "complete"]
+        return [found for found in (yield from self._all()) if isinstance(found, Snapshot)]
 
     def find(self, version: int) -> Exchange[Snapshot | None]:
         """The snapshot at a version."""
@@ -50,22 +53,20 @@ class SnapshotCalls:
 
     def pending(self) -> Exchange[SnapshotBuild | None]:
         """The snapshot that is being made, or the last that could not be made."""
-        documents = yield from self._documents()
-        return next((read_build(document) for document in documents if document["state"] != "complete"), None)
+        return next((found for found in (yield from self._all()) if isinstance(found, SnapshotBuild)), None)
 
     def build(self, version: int | None) -> Exchange[Snapshot]:
         """Have the service make a snapshot, and wait for it."""
         body = {} if version is None else {"version": version}
-        document = (yield from asked(Request("POST", self.path, params=_WAIT, json=body))).json()
+        response = yield from asked(Request("POST", self.path, params=_WAIT, json=body))
         seconds = _POLL_SECONDS
-        while document["state"] == "building":
+        while isinstance(found := read_answer(response, _read_either), SnapshotBuild):
+            if found.error is not None:
+                raise SnapshotRefused(f"the snapshot at version {found.version} failed: {found.error}")
             yield Pause(seconds)
             seconds = min(2 * seconds, _LONGEST_POLL_SECONDS)
-            place = f"{self.path}/{document['version']}"
-            document = (yield from asked(Request("GET", place, headers=_JSON))).json()
-        if document["state"] == "failed":
-            raise SnapshotRefused(f"the snapshot at version {document['version']} failed: {document['error']}")
-        return read_snapshot(document)
+            response = yield from asked(Request("GET", f"{self.path}/{found.version}", headers=_JSON))
+        return found
 
     def put(
         self, version: int, content: Iterable[bytes] | AsyncIterable[bytes], format: SnapshotFormat
@@ -83,7 +84,7 @@ class SnapshotCalls:
                 silent_seconds=_LONGEST_UPLOAD_SECONDS,
             )
         )
-        return read_snapshot(response.json())
+        return read_answer(response, read_snapshot)
 
     def delete(self, version: int) -> Exchange[None]:
         """Delete a snapshot."""
@@ -95,9 +96,13 @@ class SnapshotCalls:
         headers = {"Accept": JELLY.media_types[0]} | ({"Range": f"bytes={place}-"} if place else {})
         return Request("GET", f"{self.path}/{version}", headers=headers)
 
-    def _documents(self) -> Exchange[Iterable[Mapping[str, Any]]]:
-        documents: Iterable[Mapping[str, Any]] = (yield from asked(Request("GET", self.path))).json()["snapshots"]
-        return documents
+    def _all(self) -> Exchange[Sequence[_Either]]:
+        response = yield from asked(Request("GET", self.path))
+        return read_answer(response, lambda page: [_read_either(document) for document in page["snapshots"]])
+
+
+def _read_either(document: Mapping[str, Any]) -> _Either:
+    return read_snapshot(document) if document["state"] == "complete" else read_build(document)
 
 
 def bytes_before(place: int, response: httpx.Response, snapshot: Snapshot) -> int:

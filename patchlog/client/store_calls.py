@@ -7,6 +7,7 @@ from http import HTTPStatus
 from typing import Final
 
 from patchlog.client.exchange import Exchange, Request, asked
+from patchlog.client.problems import read_answer
 from patchlog.errors import LogAlreadyExists
 from patchlog.log.documents import read_description
 from patchlog.log.records import LogDescription, LogOptions, check_log_name
@@ -22,7 +23,7 @@ def create(name: str, options: LogOptions) -> Exchange[LogDescription]:
     response = yield from asked(Request("PUT", path, json=asdict(options), is_repeatable=False))
     if response.status_code != HTTPStatus.CREATED:
         raise LogAlreadyExists(f"there is a log {name!r} already")
-    return read_description(response.json())
+    return read_answer(response, read_description)
 
 
 def list_logs(after: str, limit: int | None) -> Exchange[list[LogDescription]]:
@@ -30,11 +31,14 @@ def list_logs(after: str, limit: int | None) -> Exchange[list[LogDescription]]:
     found: list[LogDescription] = []
     while limit is None or len(found) < limit:
         size = _PAGE if limit is None else min(_PAGE, limit - len(found))
-        page = (yield from asked(Request("GET", "/logs", params={"after": after, "limit": size}))).json()
-        found += map(read_description, page["logs"])
-        if page["next"] is None:
+        response = yield from asked(Request("GET", "/logs", params={"after": after, "limit": size}))
+        logs, following = read_answer(
+            response, lambda page: ([read_description(document) for document in page["logs"]], page["next"])
+        )
+        found += logs
+        if following is None or not logs:
             break
-        after = found[-1].name
+        after = logs[-1].name
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -64,8 +64,7 @@ class Endpoint:
 
     def positions(self) -> list[tuple[str, str, str]]:
         """Ask the store, whose queries are answered at this URL, for the graph of positions."""
-        rows = self._select("?s ?p ?o", f"GRAPH <{GRAPH}> {{ ?s ?p ?o }}")
-        return [(row["s"], row["p"], row["o"]) for row in rows]
+        return [(s, p, o) for s, p, o in self._select(("s", "p", "o"), f"GRAPH <{GRAPH}> {{ ?s ?p ?o }}")]
 
     def check_may_be_emptied(self, log_id: str) -> None:
         """Raise UsageError where the store has what is not of this log, or not of this log alone."""
@@ -82,18 +81,19 @@ class Endpoint:
 
     def _found(self, where: str) -> str | None:
         """Ask the store for one thing."""
-        return next((row["found"] for row in self._select("?found", where, "LIMIT 1")), None)
+        return next((found for (found,) in self._select(("found",), where, "LIMIT 1")), None)
 
-    def _select(self, names: str, where: str, limit: str = "") -> list[dict[str, str]]:
+    def _select(self, names: Sequence[str], where: str, limit: str = "") -> list[list[str]]:
+        variables = " ".join(f"?{name}" for name in names)
         answer = self.ask(
             "POST",
-            content=f"SELECT {names} WHERE {{ {where} }} {limit}".encode(),
+            content=f"SELECT {variables} WHERE {{ {where} }} {limit}".encode(),
             headers={"Content-Type": "application/sparql-query", "Accept": "application/sparql-results+json"},
         )
         try:
             rows: list[Any] = answer.json()["results"]["bindings"]
-            return [{name: str(value["value"]) for name, value in row.items()} for row in rows]
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            return [[str(row[name]["value"]) for name in names] for row in rows]
+        except (ValueError, LookupError, TypeError, RecursionError) as error:
             raise UsageError(
                 f"{self.url} did not answer a SPARQL query with JSON: is it the URL for queries?"
             ) from error

@@ -19,7 +19,7 @@ from typing import Final, Self, TypeAlias
 
 from patchlog.errors import HistoryMismatch, PositionGone, StorageError, UsageError
 from patchlog.followers.contract import Dataset, Target, TargetMoved
-from patchlog.followers.positions import OtherPart
+from patchlog.followers.positions import DamagedRecord, OtherPart
 from patchlog.log.contract import PatchLog
 from patchlog.log.position import After, Position, as_position
 from patchlog.log.records import EMPTY_HEAD, check_consumer_name
@@ -90,7 +90,7 @@ class Follower:
         target.begin(description)
         try:
             self._settle()
-        except (HistoryMismatch, OtherPart):
+        except (HistoryMismatch, OtherPart, DamagedRecord):
             if not replace:
                 raise
             self._starts_again = True

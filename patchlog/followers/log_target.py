@@ -19,7 +19,7 @@ from patchlog.followers.callback_target import CallbackTarget
 from patchlog.followers.changes import Applying
 from patchlog.followers.contract import Change, Dataset, TargetMoved
 from patchlog.followers.follower import Follower
-from patchlog.followers.positions import OtherPart
+from patchlog.followers.positions import DamagedRecord, OtherPart
 from patchlog.followers.snapshots import snapshots_of
 from patchlog.log.contract import PatchLog
 from patchlog.log.history import headers_of
@@ -162,7 +162,13 @@ class SelectedLogTarget:
                 f"{_lexical(part)}, and this is {self._part}. Follow into a new log, or start this one again with "
                 "--replace"
             )
-        return Position(log_id, int(_lexical(version)), None if hash is None else bytes.fromhex(_lexical(hash)))
+        try:
+            return Position.kept(log_id, _lexical(version), None if hash is None else _lexical(hash))
+        except UsageError as error:
+            raise DamagedRecord(
+                f"in the headers of version {head.version} of the log {self._log.name!r}, {error}. Follow into a new "
+                "log, or start this one again with --replace"
+            ) from None
 
     def keep(self, position: Position | None) -> None:
         """Go on from a position. Patches that are there stay as they are."""

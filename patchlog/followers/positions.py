@@ -18,12 +18,12 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from patchlog.errors import UsageError
-from patchlog.log.position import Position
+from patchlog.log.position import Position, least_position
 from patchlog.log.records import LogDescription
 from patchlog.model import Quad, Term
 from patchlog.text.terms import Literal, iri_term, literal_term, parse_term, unescape
 
-__all__ = ["GRAPH", "LOADS", "PREDICATE", "OtherPart", "Positions", "position_quad", "values_of"]
+__all__ = ["GRAPH", "LOADS", "PREDICATE", "DamagedRecord", "OtherPart", "Positions", "position_quad", "values_of"]
 
 GRAPH: Final = "urn:patchlog:positions"
 PREDICATE: Final = "urn:patchlog:position"
@@ -39,6 +39,10 @@ _URN: Final = "urn:uuid:"
 
 class OtherPart(UsageError):
     """The target has another part of the log than the one that is followed now."""
+
+
+class DamagedRecord(UsageError):
+    """What the target keeps of its position cannot be read."""
 
 
 class Positions:
@@ -63,7 +67,7 @@ class Positions:
         least is the position: a store that was restarted, or restored, between two writes has got the later one
         without what came before, and effects may be applied again.
 
-        Raises OtherPart.
+        Raises DamagedRecord, OtherPart.
         """
         records: defaultdict[str, defaultdict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
         for subject, predicate, object in rows:
@@ -132,12 +136,15 @@ def values_of(quads: Iterable[Quad]) -> Iterator[tuple[str, str, str]]:
 
 
 def _position(log_id: str, record: dict[str, set[str]]) -> Position | None:
-    histories = dict(text.split(":", 1) for text in record[_HISTORY])
-    if not record[PREDICATE] or (histories and not record[_NAME]):
+    if not record[PREDICATE] or (record[_HISTORY] and not record[_NAME]):
         return None
-    version = min(map(int, record[PREDICATE]))
-    hash = histories.get(str(version))
-    return Position(log_id, version, None if hash is None else bytes.fromhex(hash))
+    try:
+        return least_position(log_id, record[PREDICATE], record[_HISTORY])
+    except UsageError as error:
+        raise DamagedRecord(
+            f"in the graph <{GRAPH}> of the target, of the log {log_id}, {error}. Start the target again from the log "
+            "with --replace (replace=True), or put right what is there"
+        ) from None
 
 
 def _as_quads(log_id: str, record: dict[str, set[str]]) -> list[Quad]:

@@ -148,8 +148,7 @@ def position_document(position: Position) -> Document:
 
 def read_position(document: Mapping[str, Any]) -> Position:
     """Read a position."""
-    hash = document["hash"]
-    return Position(document["log_id"], document["version"], None if hash is None else bytes.fromhex(hash))
+    return Position.kept(document["log_id"], str(document["version"]), document["hash"])
 
 
 def snapshot_document(snapshot: Snapshot) -> Document:

@@ -7,7 +7,7 @@ up to there. Whoever keeps a position keeps all three parts, and compares them b
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final, Self, TypeAlias
@@ -23,11 +23,16 @@ __all__ = [
     "check_position",
     "head_position",
     "last_common_version",
+    "least_position",
     "position_at",
 ]
 
-_TEXT: Final = re.compile(r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})?:(\d{1,19}):([0-9a-f]{64})?")
+_TEXT: Final = re.compile(r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})?:([0-9]+):([0-9a-f]{64})?")
+_VERSION: Final = re.compile(r"[0-9]{1,19}")
+_HASH: Final = re.compile(r"[0-9a-fA-F]{64}")
+_MOST_VERSION: Final = (1 << 63) - 1
 _SHOWN_HASH: Final = 12
+_SHOWN: Final = 80
 
 HashAt: TypeAlias = Callable[[int], bytes]
 """Returns the chain hash at a version, from 1 to the head."""
@@ -53,7 +58,18 @@ class Position:
         found = _TEXT.fullmatch(text)
         if found is None:
             raise UsageError(f"{text!r} is not a position of a log: it is LOG-ID:VERSION:HASH")
-        log_id, version, hash = found.groups()
+        return cls.kept(*found.groups())
+
+    @classmethod
+    def kept(cls, log_id: str | None, version: str, hash: str | None) -> Self:
+        """Read the parts of a position from where it was kept, which others may have written to. Raises UsageError."""
+        is_version = _VERSION.fullmatch(version) is not None and int(version) <= _MOST_VERSION
+        if not is_version or (hash is not None and _HASH.fullmatch(hash) is None):
+            what = f"{version[:_SHOWN]!r}" + ("" if hash is None else f" with the hash {hash[:_SHOWN]!r}")
+            raise UsageError(
+                f"{what} is not a position of a log: a version is a number from 0 to {_MOST_VERSION}, a hash has 64 "
+                "hexadecimal digits. What was kept is damaged, or somebody else has written it"
+            )
         return cls(log_id, int(version), None if hash is None else bytes.fromhex(hash))
 
     @classmethod
@@ -150,6 +166,13 @@ def last_common_version(hash_at: HashAt, other_hash_at: HashAt, until: int) -> i
         else:
             high = middle - 1
     return low
+
+
+def least_position(log_id: str, versions: Iterable[str], histories: Iterable[str]) -> Position:
+    """Return the least of the positions that a dataset has, of texts VERSION and VERSION:HASH. Raises UsageError."""
+    hashes = {version: hash for version, _, hash in (text.partition(":") for text in histories)}
+    kept = (Position.kept(log_id, version, hashes.get(version)) for version in versions)
+    return min(kept, key=lambda position: position.version)
 
 
 def _hash_at(version: int, head: Head, hash_at: HashAt) -> bytes:

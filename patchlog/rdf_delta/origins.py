@@ -75,7 +75,7 @@ class DeltaServer:
             return sorted((_log_of(document) for document in found), key=lambda log: log.name)
         except httpx.TransportError as error:
             raise StorageError(f"{self._url} cannot be reached: {error}", is_transient=True) from error
-        except (httpx.HTTPStatusError, ValueError, KeyError, TypeError) as error:
+        except (httpx.HTTPStatusError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             raise UsageError(f"{self._url} does not answer as an RDF Delta server does: {error}") from error
 
     def check(self, log: DeltaLog) -> None:
@@ -172,6 +172,9 @@ class _LogFolder:
 
 
 def _log_of(document: dict[str, Any]) -> DeltaLog:
+    versions = document["min_version"], document["max_version"]
+    if not all(isinstance(version, int) for version in versions) or not isinstance(document["name"], str):
+        raise TypeError(f"{document!r:.{_MOST_CHARACTERS}} is not the description of a log")
     return DeltaLog(
         name=document["name"],
         id=document["id"].removeprefix("id:"),

@@ -206,6 +206,6 @@ def test_text_of_a_position_reads_back():
     positions = [Position(ELSEWHERE, 7, bytes(range(32))), Position(None, 3, None), Position(ELSEWHERE, 0, None)]
 
     assert [Position.parse(str(position)) for position in positions] == positions
-    for wrong in ("", "7", f"{ELSEWHERE}:-1:", f"{ELSEWHERE}:1:00", "x:1:"):
+    for wrong in ("", "7", f"{ELSEWHERE}:-1:", f"{ELSEWHERE}:1:00", "x:1:", ":\u0665:", f":{1 << 63}:", ":1:\n"):
         with pytest.raises(UsageError):
             Position.parse(wrong)

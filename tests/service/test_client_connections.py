@@ -392,6 +392,32 @@ def test_what_is_no_url_of_a_service_is_refused(url):
         AsyncHttpLogStore(url)
 
 
+def calls_of(log):
+    return {
+        "describe": log.describe,
+        "position": log.position,
+        "append": lambda: log.append([b"TX .\nTC .\n"], format="rdf-patch"),
+        "find": lambda: log.find(1),
+        "verify": log.verify,
+        "truncate": lambda: log.truncate_before(1),
+        "consumers": log.consumers.list,
+        "advance": lambda: log.consumers.advance("a", 0),
+        "snapshots": log.snapshots.list,
+        "build": log.snapshots.build,
+    }
+
+
+@pytest.mark.parametrize("body", [b"<html>Please log in</html>", b"{}", b"null", b"[" * 100_000])
+def test_page_of_something_else_is_not_taken_for_an_answer_of_the_service(proxy, body):
+    """As networks put before whatever is asked for, with 200, until one logs in."""
+    page = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%b" % (len(body), body)
+    with closing(HttpLogStore(proxy.url)) as store:
+        for name, call in ({"list": store.list} | calls_of(store.log("people"))).items():
+            proxy.faults = [page]
+            with pytest.raises(UsageError, match="Is this the URL of a patchlog service"):
+                pytest.fail(f"{name}: {call()}")
+
+
 async def _asynchronously(chunks):
     for chunk in chunks:
         yield chunk

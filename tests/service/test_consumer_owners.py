@@ -110,8 +110,9 @@ def test_client_raises_what_the_service_refuses(call, guarded, keys):
     call("mine", "PUT", "/spark", json={"version": 1})
     store = HttpLogStore(guarded.url, keys["theirs"][1])
 
-    with pytest.raises(ConsumerOwned, match="belongs to another key"):
+    with pytest.raises(ConsumerOwned, match="belongs to another key") as refused:
         store.log(call.log.name).consumers.advance("spark", 3)
+    assert refused.value.owner == f"key:{keys['mine'][0].id}"
     store.close()
 
 

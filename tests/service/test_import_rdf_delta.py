@@ -7,8 +7,13 @@ import uuid
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
+import httpx
 import pytest
 
+from patchlog.errors import UsageError
+from patchlog.rdf_delta.origins import DeltaServer
+
+REQUEST = httpx.Request("POST", "http://localhost:1/$/rpc")
 IDS = [str(uuid.UUID(int=number)) for number in range(1, 5)]
 
 
@@ -134,6 +139,22 @@ def test_server_that_is_not_there_or_is_another_is_an_error(run, service):
 
     assert (away.returncode, "cannot be reached" in away.stderr) == (1, True)
     assert (other.returncode, "does not answer as an RDF Delta server" in other.stderr) == (1, True)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        '{"array": [{"name": "a", "id": null, "min_version": 1, "max_version": 2}]}',
+        '{"array": [{"name": "a", "id": "id:1", "min_version": "1", "max_version": 2}]}',
+        '{"array": [{"name": 5, "id": "id:1", "min_version": 1, "max_version": 2}]}',
+        "[" * 100_000,
+    ],
+)
+def test_description_of_a_log_that_is_none_is_an_error(monkeypatch, answer):
+    monkeypatch.setattr("httpx.Client.post", lambda *_, **__: httpx.Response(200, text=answer, request=REQUEST))
+
+    with pytest.raises(UsageError, match="does not answer as an RDF Delta server"):
+        DeltaServer("http://localhost:1").logs()
 
 
 def two_logs_and_a_bad_one(folder):

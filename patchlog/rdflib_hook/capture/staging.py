@@ -35,7 +35,7 @@ from rdflib.store import Store
 from rdflib.term import BNode, IdentifiedNode, Literal, URIRef
 
 from patchlog.errors import UsageError
-from patchlog.log.position import Position
+from patchlog.log.position import Position, least_position
 from patchlog.rdflib_hook.capture.endpoint import Written, update_text
 from patchlog.rdflib_hook.capture.journal import ADDED, DELETED, Net, RdflibTriple
 from patchlog.rdflib_hook.capture.replica import Standing
@@ -221,19 +221,25 @@ class StagedWorkspace:
     def standing(self, log_id: str) -> Standing | None:
         """What stands in the graph of positions."""
         found = [(predicate, str(value)) for (_, predicate, value), _ in self._entries(_log(log_id))]
-        version = min((int(text) for predicate, text in found if predicate == _POSITION), default=None)
-        if version is None:
+        versions = [text for predicate, text in found if predicate == _POSITION]
+        if not versions:
             return None
         said = dict(found)
         if said.get(_PART, _EVERYTHING) != _EVERYTHING:
             raise UsageError(
                 f"the store has a part of the log, {said[_PART]}, which a follower has written: capture another store"
             )
-        histories = dict(text.split(":", 1) for predicate, text in found if predicate == _HISTORY)
-        hash = histories.get(str(version))
+        histories = [text for predicate, text in found if predicate == _HISTORY]
         if histories and _NAME not in said:
-            version, hash = 0, None
-        position = Position(log_id, version, None if hash is None else bytes.fromhex(hash))
+            position = Position(log_id, 0, None)
+        else:
+            try:
+                position = least_position(log_id, versions, histories)
+            except UsageError as error:
+                raise UsageError(
+                    f"in the graph <{POSITIONS}> of the store, of the log {log_id}, {error}: put it right, or capture "
+                    "another store"
+                ) from None
         pending = frozenset(text for predicate, text in found if predicate == _PENDING)
         return Standing(position, pending, said.get(_NAME))
 

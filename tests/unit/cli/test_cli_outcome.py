@@ -4,6 +4,7 @@ import click
 import pytest
 
 from patchlog.cli.outcome import Terminated, run
+from patchlog.errors import UsageError
 
 
 @pytest.mark.parametrize(("interruption", "code"), [(KeyboardInterrupt, 130), (Terminated, 143)])
@@ -34,3 +35,13 @@ def test_other_errors_are_told(capsys):
 
     assert run(click.Command("work", callback=work), []) == 1
     assert "KeyError: 'p'" in capsys.readouterr().err
+
+
+def test_error_line_has_no_commands_to_the_terminal(capsys):
+    """As in what a server answers."""
+
+    def work():
+        raise UsageError("the server said \x1b[2J\x9b31m\u202e\n\tnaïve")
+
+    assert run(click.Command("work", callback=work), []) == 1
+    assert capsys.readouterr().err == "error: the server said \\x1b[2J\\x9b31m\\u202e naïve\n"

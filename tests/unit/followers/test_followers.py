@@ -2,6 +2,7 @@
 
 import threading
 
+import httpx
 import pytest
 from rdflib import Dataset, Graph, URIRef
 from rdflib.term import BNode, Literal
@@ -9,9 +10,11 @@ from rdflib.term import BNode, Literal
 from patchlog.effect import apply_effect
 from patchlog.errors import HistoryMismatch, LogNotFound, UsageError
 from patchlog.followers.changes import Applying
+from patchlog.followers.endpoint import Endpoint
 from patchlog.followers.follow import follow
 from patchlog.followers.follower import Follower
 from patchlog.followers.output_target import OutputTarget
+from patchlog.followers.positions import DamagedRecord, Positions
 from patchlog.followers.selection import Selection
 from patchlog.followers.skolem import deskolemised, skolemised_term
 from patchlog.log.history import headers_of
@@ -254,6 +257,41 @@ def test_log_of_a_part_from_the_version_before_goes_on(log, store):
     follow(log, into=graph, graphs=["http://e/g"])
 
     assert [headers_of(logged)["source-version"] for logged in graph.read()] == ['"3"', '"4"']
+
+
+@pytest.mark.parametrize(
+    ("version", "hash"), [("x", None), ("-1", None), (str(1 << 63), None), ("\u0665", None), ("3", "zz"), ("3", "00")]
+)
+def test_damaged_position_of_a_part_is_an_error(log, store, version, hash):
+    store.create("graph")
+    graph = store.log("graph")
+    said = "" if hash is None else f'H source-hash "{hash}" .\n'
+    push(graph, f'H source-log <urn:uuid:{log.describe().id}> .\nH source-version "{version}" .\n{said}TX .\nTC .\n')
+
+    with pytest.raises(UsageError, match="is not a position of a log"):
+        follow(log, into=graph, graphs=["http://e/g"])
+
+
+@pytest.mark.parametrize("answer", ["", "null", '{"results": {"bindings": [{"s": {"value": "x"}}]}}', "[" * 100_000])
+def test_answer_of_a_store_that_is_none_is_an_error(monkeypatch, answer):
+    request = httpx.Request("POST", "http://localhost:1/query")
+    monkeypatch.setattr("httpx.Client.request", lambda *_, **__: httpx.Response(200, text=answer, request=request))
+
+    with pytest.raises(UsageError, match="did not answer a SPARQL query with JSON"):
+        Endpoint("http://localhost:1/query").positions()
+
+
+@pytest.mark.parametrize(
+    ("version", "history"), [("x", None), ("-1", None), (str(1 << 63), None), ("5.0", None), ("3", "3"), ("3", "3:zz")]
+)
+def test_damaged_record_in_a_store_is_an_error(log, version, history):
+    own = f"urn:uuid:{log.describe().id}"
+    positions = Positions(log.describe(), "everything")
+    rows = [(own, "urn:patchlog:position", version), (own, "urn:patchlog:name", "people")]
+    rows += [] if history is None else [(own, "urn:patchlog:history", history)]
+
+    with pytest.raises(DamagedRecord, match="is not a position of a log"):
+        positions.read(rows)
 
 
 def test_copy_of_a_log_has_the_same_ids_and_hashes(log, tmp_path):

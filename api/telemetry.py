@@ -8,7 +8,7 @@ import re
 import secrets
 import sys
 import time
-from asyncio import get_running_loop
+from asyncio import CancelledError, get_running_loop
 from collections.abc import Sequence
 from contextlib import nullcontext
 from itertools import count
@@ -18,8 +18,9 @@ from typing import Any, Final
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from api.errors import answer_to
 from api.metrics import Metrics
-from patchlog.errors import PatchLogError
+from patchlog.errors import PatchLogError, StorageError
 
 __all__ = [
     "BEGUN",
@@ -67,6 +68,8 @@ class Telemetry:
         exchange.begun = scope.get("state", {}).get(BEGUN, exchange.begun)
         scope[EXCHANGE] = exchange
 
+        service = getattr(scope["app"].state, "service", None)
+
         async def send_on(message: Message) -> None:
             if message["type"] == "http.response.start":
                 exchange.begin_answer(message["status"])
@@ -80,8 +83,15 @@ class Telemetry:
         except (PatchLogError, ClientDisconnect) as error:
             # The status has been sent. The server closes the connection without the end of the body.
             exchange.failure = f"{type(error).__name__}: {error}"
+        except CancelledError:
+            if service is None or not service.is_stopping:
+                raise
+            exchange.failure = "the service stopped before it was done"
+            if not exchange.status:
+                answer = answer_to(StorageError("the service is stopping", is_transient=True))
+                answer.headers["connection"] = "close"
+                await answer(scope, receive, send_on)
         finally:
-            service = getattr(scope["app"].state, "service", None)
             exchange.tell(service and service.metrics, getattr(scope.get("route"), "path", _NO_ROUTE))
 
 

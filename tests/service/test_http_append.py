@@ -5,7 +5,6 @@ import http.client
 import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import replace
 
 import httpx
@@ -392,8 +391,7 @@ def test_uploads_that_wait_for_another_hold_up_no_other_log_and_no_shutdown(star
     database.close()
 
     def append(name):
-        with suppress(httpx.TransportError):
-            return httpx.post(f"{service.url}/logs/{name}/patches", content=sent, headers=JELLY, timeout=60)
+        return httpx.post(f"{service.url}/logs/{name}/patches", content=sent, headers=JELLY, timeout=60)
 
     with ThreadPoolExecutor(4) as threads:
         waiting = [threads.submit(append, "people") for _ in range(3)]
@@ -404,3 +402,5 @@ def test_uploads_that_wait_for_another_hold_up_no_other_log_and_no_shutdown(star
         assert not any(one.done() for one in waiting)
         service.process.terminate()
         assert service.process.wait(20) == 0
+        assert {one.result().status_code for one in waiting} == {503}
+    assert "Traceback" not in service.log_text

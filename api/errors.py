@@ -155,6 +155,9 @@ def answer_to(error: BaseException, log: str | None = None) -> Response:
 
 
 async def _answer_error(request: Request, error: Exception) -> Response:
+    cause = error.__cause__
+    if isinstance(error, RuntimeError) and isinstance(cause, errors.PatchLogError):
+        error = cause  # Starlette's way to say that the answer has begun already
     return answer_to(error, request.path_params.get("log"))
 
 

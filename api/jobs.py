@@ -284,7 +284,12 @@ def _end_of(future: Future[Any]) -> Future[None]:
 def _done(job: Job, call: Callable[[Job], _Result]) -> _Result:
     job.state = "running"
     job.started_ms = time.time_ns() // 1_000_000
-    job.check()
+    try:
+        job.check()
+    except PatchLogError as error:
+        if job.dropped is not None:
+            job.dropped(str(error))
+        raise
     return call(job)
 
 

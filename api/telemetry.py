@@ -83,6 +83,10 @@ class Telemetry:
         except (PatchLogError, ClientDisconnect) as error:
             # The status has been sent. The server closes the connection without the end of the body.
             exchange.failure = f"{type(error).__name__}: {error}"
+        except RuntimeError as error:
+            if not isinstance(error.__cause__, PatchLogError):
+                raise
+            exchange.failure = f"{type(error.__cause__).__name__}: {error.__cause__}"
         except CancelledError:
             if service is None or not service.is_stopping:
                 raise

@@ -2,7 +2,11 @@
 
 import re
 
+import httpx
 import pytest
+
+from tests.service.conftest import JELLY
+from tests.waiting import wait_until
 
 PROBLEM = "application/problem+json"
 
@@ -243,3 +247,24 @@ def test_what_destroys_wants_a_document_that_says_what(log, patches, sent, statu
 
     assert log.get("/snapshots/1?format=json").status_code == 200
     assert log.get("/patches/1").status_code == 200
+
+
+def test_log_that_is_deleted_while_it_is_downloaded_is_no_failure_of_the_service(start, patches):
+    """It was logged as one, with two tracebacks of all middleware."""
+    service = start()
+    service.client.put("/logs/people")
+    for number in range(60):
+        data = b"".join(patches.one(f"s{number}", values=[f'"{"x" * 400_000}"']))
+        assert service.client.post("/logs/people/patches", content=data, headers=JELLY).status_code == 201
+
+    with service.client.stream("GET", "/logs/people/patches") as answer:
+        chunks = answer.iter_raw(1000)
+        next(chunks)
+        assert service.client.request("DELETE", "/logs/people", json={"delete": "people"}).status_code == 204
+        wait_until(lambda: {"done"} == {job["state"] for job in service.client.get("/jobs").json()["jobs"]})
+        with pytest.raises(httpx.RemoteProtocolError):
+            for _ in chunks:
+                pass
+    wait_until(lambda: "LogNotFound: " in service.log_text)
+
+    assert "Traceback" not in service.log_text

@@ -12,6 +12,7 @@ from api.app import create_app
 from api.jobs import Jobs
 from api.pools import CALLER, Pool
 from api.settings import Settings
+from patchlog.errors import PatchLogError, StorageError
 from patchlog.log.memory import MemoryLogStore, MemoryPatchLog
 from tests.waiting import wait_until
 
@@ -339,3 +340,23 @@ def test_job_that_somebody_else_waits_for_goes_on(pool):
         return job
 
     assert asyncio.run(run()).state == "done"
+
+
+@pytest.mark.parametrize("why", ["cancelled", "stopping"])
+def test_job_that_is_not_wanted_when_a_thread_takes_it_is_cleaned_up_after(pool, why):
+    """A snapshot that began as the service stopped was held to be on its way after the restart."""
+    gate, one, dropped, done = Gate(), pool(1), [], []
+
+    def check_running():
+        if why == "stopping":
+            raise StorageError("the service is stopping")
+
+    jobs = Jobs(10, check_running)
+    one.submit(gate.call("held"))
+    job = jobs.begin(one, "build", "people", done.append, dropped=dropped.append)
+    job.cancelled = "by someone" if why == "cancelled" else None  # a moment after the thread has taken it
+    gate.opened.set()
+
+    with pytest.raises(PatchLogError):
+        job.future.result(30)
+    assert (len(dropped), done) == (1, [])

@@ -78,6 +78,7 @@ class Pool:
                 thread.start()
             else:
                 self._changed.notify()
+        task.future.add_done_callback(lambda future: self._drop(task) if future.cancelled() else None)
         return task.future
 
     def run(self, call: Callable[[], _Result]) -> asyncio.Future[_Result]:
@@ -111,6 +112,18 @@ class Pool:
             task.future.cancel()
         for thread in self._threads:
             thread.join()
+
+    def _drop(self, task: _Task) -> None:
+        """Keep nothing of a task that was cancelled while it waited."""
+        with self._changed:
+            tasks = self._waiting.get(task.caller)
+            if tasks is None or task not in tasks:
+                return
+            tasks.remove(task)
+            self._count -= 1
+            if not tasks:
+                del self._waiting[task.caller]
+                self._changed.notify_all()  # that may have been all that a closed pool waits for
 
     def _work(self) -> None:
         while (task := self._next()) is not None:

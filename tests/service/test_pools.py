@@ -114,6 +114,21 @@ def test_errors_and_cancelled_calls_take_no_thread_away(pool):
     assert gate.order == ["held"]
 
 
+def test_calls_that_are_cancelled_do_not_wait_for_a_thread(pool):
+    """Requests whose clients had gone stayed in memory, and in the metrics, until a thread was free."""
+    gate, one = Gate(), pool(1)
+    held = one.submit(gate.call("held"))
+    wait_until(lambda: gate.order == ["held"])
+
+    for call in [one.submit(gate.call("gone"), caller) for caller in ("", "a", "b") for _ in range(100)]:
+        assert call.cancel()
+
+    assert (one.waiting, one._waiting) == (0, {})
+    gate.opened.set()
+    assert (held.result(30), one.submit(gate.call("next")).result(30)) == ("held", "next")
+    assert gate.order == ["held", "next"]
+
+
 def test_pool_that_is_closed_does_what_waits_or_cancels_it():
     for cancel in (False, True):
         gate, one = Gate(), Pool("test", 1)

@@ -27,7 +27,7 @@ from api.tracing import tell_append
 from patchlog.errors import StorageError, UsageError
 from patchlog.log.contract import StagingPatchLog
 from patchlog.log.database import Database
-from patchlog.log.records import Appended
+from patchlog.log.records import ANY_HEAD, Appended, ExpectedHead
 from patchlog.log.reservation import PAUSE_SECONDS, Steps, step
 
 __all__ = ["Service", "service_of"]
@@ -94,10 +94,13 @@ class Service:
             await asyncio.sleep(PAUSE_SECONDS)
         return appended
 
-    async def delete(self, log: str) -> None:
-        """Delete a log: its name is free at once, and a job gives its room back. Raises LogNotFound."""
+    async def delete(self, log: str, expected_head: ExpectedHead = ANY_HEAD) -> None:
+        """Delete a log: its name is free at once, and a job gives its room back.
+
+        Raises LogNotFound, and HeadMismatch where it has another head than is expected.
+        """
         self.jobs.check_room()
-        await self.commit(lambda: self.store.begin_delete(log))
+        await self.commit(lambda: self.store.begin_delete(log, expected_head))
         with suppress(Refusal):  # the next job of this kind does it too
             self.jobs.begin(
                 self.builds,

@@ -27,7 +27,7 @@ from api.outgoing import Piece, cut
 from patchlog.errors import HistoryMismatch, LogNotFound, PositionGone, StorageError
 from patchlog.log.contract import LogStore, PatchLog, PreparedAppend, Told
 from patchlog.log.position import After, Position
-from patchlog.log.records import LoggedPatch
+from patchlog.log.records import ANY_HEAD, ExpectedHead, LoggedPatch
 from patchlog.log.wakeups import Wakeups
 
 __all__ = ["Feed", "LocalLogStore", "Run", "Tails", "checked_head"]
@@ -59,8 +59,8 @@ class LocalLogStore(LogStore, Protocol):
     def listen(self) -> None:
         """Hear of appends by other processes from now on."""
 
-    def begin_delete(self, name: str) -> None:
-        """Have a log gone, and its name free, in no time. Raises LogNotFound."""
+    def begin_delete(self, name: str, expected_head: ExpectedHead = ANY_HEAD) -> None:
+        """Have a log gone, and its name free, in no time. Raises LogNotFound, and HeadMismatch for another head."""
 
     def sweep(self, meanwhile: Callable[[int], object] | None = None) -> None:
         """Delete what deleted logs have left; `meanwhile` is called with the number of steps, and may raise."""

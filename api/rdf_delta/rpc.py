@@ -18,7 +18,8 @@ from api.keys import Right
 from api.rdf_delta.clients import client_of
 from api.rdf_delta.documents import BAD_REQUEST, Source, log_document, parse_id, source_document
 from api.rdf_delta.door import NOT_FOUND, Door
-from patchlog.errors import LogNotFound
+from patchlog.errors import HeadMismatch, LogNotFound
+from patchlog.log.records import ANY_HEAD, ExpectedHead
 
 __all__ = ["OPERATIONS", "answer_call"]
 
@@ -102,7 +103,14 @@ async def _copy_datasource(door: Door, request: Request, arguments: Arguments) -
 async def _rename_datasource(door: Door, request: Request, arguments: Arguments) -> dict[str, Any]:
     source, destination = await _copied(door, request, arguments)
     copied = await _copy(door, request, source, destination)
-    await _remove(door, source)
+    try:
+        await _remove(door, source, copied.log.head.id)
+    except HeadMismatch:
+        await _remove(door, copied)
+        raise Refusal(
+            BAD_REQUEST,
+            f"the log {source.log.name!r} was written to meanwhile, and keeps its name: try again",
+        ) from None
     return {"id": copied.log.id}
 
 
@@ -154,10 +162,10 @@ async def _copy(door: Door, request: Request, source: Source, name: str) -> Sour
     )
 
 
-async def _remove(door: Door, source: Source) -> None:
-    door.sources.forget(source)
+async def _remove(door: Door, source: Source, expected_head: ExpectedHead = ANY_HEAD) -> None:
     with suppress(LogNotFound):
-        await door.service.delete(source.log.name)
+        await door.service.delete(source.log.name, expected_head)
+    door.sources.forget(source)
     door.locks.break_lock(source.log.id)
 
 

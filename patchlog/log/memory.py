@@ -45,6 +45,7 @@ from patchlog.log.succession import (
     answer_again,
     answer_for,
     check_expected_head,
+    check_head,
     head_after,
     last_version,
     next_records,
@@ -123,9 +124,10 @@ class MemoryLogStore:
     def sweep(self, meanwhile: Callable[[int], object] | None = None) -> None:
         """A log that was deleted leaves nothing."""
 
-    def begin_delete(self, name: str) -> None:
+    def begin_delete(self, name: str, expected_head: ExpectedHead = ANY_HEAD) -> None:
         """Delete a log and all of its patches, which takes no time."""
         with self.lock:
+            check_head(expected_head, self.found(name).head)
             for filed in self.found(name).snapshots.there.values():
                 self.files.delete(filed.location)
             del self._logs[name]

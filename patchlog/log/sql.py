@@ -164,9 +164,9 @@ class SqlLogStore:
         with suppress(StorageError):  # the log is gone, and so will be its rows when there is a next time
             self.sweep()
 
-    def begin_delete(self, name: str) -> None:
+    def begin_delete(self, name: str, expected_head: ExpectedHead = ANY_HEAD) -> None:
         """Have the log gone, and its name free; `sweep` deletes what it has left."""
-        self.writer.do(Job(lambda batch: mark_log_deleted(batch, name), name, hold=Hold.WHOLE))
+        self.writer.do(Job(lambda batch: mark_log_deleted(batch, name, expected_head), name, hold=Hold.WHOLE))
         self.forget(name)
 
     def sweep(self, meanwhile: Callable[[int], object] | None = None) -> None:

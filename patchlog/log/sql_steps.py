@@ -18,8 +18,10 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, delete, func, or
 from patchlog.errors import LogNotFound, UsageError
 from patchlog.log.batch import Batch, Hold
 from patchlog.log.database import Database
+from patchlog.log.records import ANY_HEAD, ExpectedHead
 from patchlog.log.snapshots.sql_index import throw_files_away
 from patchlog.log.staging import MAX_PATCHES
+from patchlog.log.succession import check_head
 from patchlog.log.tables import LOG, PATCH, PATCH_CHUNK, SNAPSHOT, SNAPSHOT_BUILD, STAGE, body_of_stage
 
 __all__ = [
@@ -44,9 +46,10 @@ _SWEPT: Final = -1
 """When a stage began that nobody takes into a log any more."""
 
 
-def mark_log_deleted(batch: Batch, name: str) -> None:
-    """Have the log gone, and its name free. Raises LogNotFound."""
+def mark_log_deleted(batch: Batch, name: str, expected_head: ExpectedHead = ANY_HEAD) -> None:
+    """Have the log gone, and its name free. Raises LogNotFound, and HeadMismatch where it has another head."""
     log = batch.log(name, Hold.WHOLE)
+    check_head(expected_head, log.head)
     throw_files_away(batch, name)
     connection = batch.connection
     for table in (SNAPSHOT, SNAPSHOT_BUILD, STAGE):  # few rows; without its stage no upload ends in the log

@@ -23,6 +23,7 @@ __all__ = [
     "answer_for",
     "chain_hash",
     "check_expected_head",
+    "check_head",
     "each_next_record",
     "head_after",
     "last_version",
@@ -70,13 +71,18 @@ def answer_again(patches: Sequence[StagedPatch], known: Mapping[PatchId, KnownPa
 
 def check_expected_head(patches: Sequence[StagedPatch], expected_head: ExpectedHead, head: Head) -> None:
     """Raise HeadMismatch where the caller or the first patch was built on another head."""
+    check_head(expected_head, head)
+    prev = patches[0].ingested.prev
+    if prev is not None and prev != head.id:
+        raise HeadMismatch(prev, head.id)
+
+
+def check_head(expected_head: ExpectedHead, head: Head) -> None:
+    """Raise HeadMismatch where the caller expects another head."""
     if not isinstance(expected_head, AnyHead):
         expected = None if expected_head is None else parse_patch_id(expected_head)
         if expected != head.id:
             raise HeadMismatch(expected, head.id)
-    prev = patches[0].ingested.prev
-    if prev is not None and prev != head.id:
-        raise HeadMismatch(prev, head.id)
 
 
 def next_records(staging: Staging, head: Head, first_content_hash: bytes, time: str) -> list[PatchRecord]:

@@ -3,8 +3,10 @@
 import gzip
 import json
 import re
+import threading
 import time
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
@@ -545,6 +547,43 @@ def test_renamed_data_source_has_its_patches_and_a_new_id(delta):
 
     assert delta.asked("describe_datasource", name=name) == {}
     assert delta.asked("describe_log", datasource=renamed)["latest"] == f"id:{first}"
+
+
+def test_patches_that_come_while_a_data_source_is_renamed_are_not_lost(delta):
+    name, id = delta.create()
+    ids = [new_id()]
+    delta.append(name, patch(ids[0]))
+    has_ended = threading.Event()
+
+    def append():
+        while not has_ended.is_set():
+            ids.append(new_id())
+            if delta.append(name, patch(ids[-1], ids[-2])).status_code != 200:
+                ids.pop()
+                return
+
+    with ThreadPoolExecutor() as threads:
+        appending = threads.submit(append)
+        try:
+            for number in range(3):
+                seen = len(ids)
+                wait_until(lambda seen=seen: len(ids) > seen + 5 or appending.done())
+                renamed = delta.call("rename_datasource", datasource=id, src=name, dst=f"{name}-{number}")
+                if renamed.status_code == 200:
+                    name, id = f"{name}-{number}", renamed.json()["id"]
+                    break
+                assert "was written to meanwhile" in renamed.text
+                assert delta.asked("describe_datasource", name=f"{name}-{number}") == {}
+        finally:
+            has_ended.set()
+        appending.result()
+
+    assert delta.client.get(f"/logs/{name}").json()["head"] | {"time": 0, "hash": 0} == {
+        "version": len(ids),
+        "id": ids[-1],
+        "time": 0,
+        "hash": 0,
+    }
 
 
 def test_initial_data_is_the_newest_snapshot(delta):

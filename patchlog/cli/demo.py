@@ -34,6 +34,19 @@ __all__ = ["demo"]
 
 _LOG: Final = "people"
 _DATABASE: Final = "patchlog.db"
+_FILES: Final = (
+    _DATABASE,
+    f"{_DATABASE}.snapshots",
+    "service.log",
+    "record.py",
+    "monday.rdfp",
+    "tuesday.rdfp",
+    "tuesday.jellyp",
+    "wednesday.nq",
+    "snapshot.jelly",
+    "newest.jelly",
+    "warehouse",
+)
 _START_SECONDS: Final = 300
 """A machine that is busy takes a minute and more. A service that fails ends at once, and is not waited for."""
 
@@ -89,8 +102,8 @@ def demo(session: Session, *, folder: str | None, no_spark: bool, serve: bool) -
     place.mkdir(parents=True, exist_ok=True)
     if missing := _missing("fastapi", "uvicorn", "jinja2"):
         raise MissingExtra(missing, "api")
-    if (place / _DATABASE).exists():
-        raise UsageError(f"{place} has a {_DATABASE} already: name another folder")
+    if found := next((name for name in _FILES if os.path.lexists(place / name)), None):
+        raise UsageError(f"{place} has a {found} already, and nothing is overwritten: name another folder")
     with chdir(place), ExitStack() as running:
         show = _Show(place, running)
         show.play(with_spark=not no_spark)

@@ -10,6 +10,8 @@ import sys
 import httpx
 import pytest
 
+from patchlog.cli.demo import _FILES
+
 
 def test_demo_ends_with_copies_that_are_all_the_same(command, tmp_path):
     ended = command("demo", "--no-spark", "--folder", "a folder")
@@ -22,15 +24,18 @@ def test_demo_ends_with_copies_that_are_all_the_same(command, tmp_path):
     assert f"All files are in {tmp_path / 'a folder'}" in text
     assert (tmp_path / "a folder" / "patchlog.db").exists()
     assert list(tmp_path.iterdir()) == [tmp_path / "a folder"]
+    made = {file.name for file in (tmp_path / "a folder").iterdir()}
+    assert {name for name in made if not name.startswith("patchlog.db-")} <= set(_FILES), "all are looked for first"
 
 
-def test_demo_leaves_a_database_alone(command, tmp_path):
-    (tmp_path / "patchlog.db").write_bytes(b"mine")
+@pytest.mark.parametrize("name", _FILES)
+def test_demo_leaves_files_alone(command, tmp_path, name):
+    (tmp_path / name).write_bytes(b"mine")
 
     ended = command("demo", "--no-spark", "--folder", ".")
 
-    assert (ended.returncode, b"has a patchlog.db already" in ended.stderr) == (1, True)
-    assert (tmp_path / "patchlog.db").read_bytes() == b"mine"
+    assert (ended.returncode, f"has a {name} already".encode() in ended.stderr) == (1, True)
+    assert [(file.name, file.read_bytes()) for file in tmp_path.iterdir()] == [(name, b"mine")]
 
 
 def test_demo_ends_its_service(command):

@@ -39,6 +39,8 @@ Context = Any
 _Answer = TypeVar("_Answer")
 
 _BATCH_BYTES: Final = 256 << 10
+_MOST_CHARACTERS: Final = 500
+"""Of a message, which goes out as a header: clients take one of 8 KiB, and a character may be twelve bytes there."""
 
 _STATUSES: Final[Mapping[type[errors.PatchLogError], grpc.StatusCode]] = {
     errors.CodecError: grpc.StatusCode.INVALID_ARGUMENT,
@@ -192,6 +194,11 @@ async def streaming(context: Context, messages: AsyncIterator[bytes]) -> AsyncIt
 
 
 def _status_of(error: Exception) -> tuple[grpc.StatusCode, str]:
+    status, message = _whole_status_of(error)
+    return status, message if len(message) <= _MOST_CHARACTERS else f"{message[:_MOST_CHARACTERS]}…"
+
+
+def _whole_status_of(error: Exception) -> tuple[grpc.StatusCode, str]:
     if isinstance(error, Refused):
         return error.status, str(error)
     if isinstance(error, Refusal):

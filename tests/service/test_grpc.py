@@ -143,6 +143,7 @@ def test_delete_ends_a_topic_that_grows_with_a_status_that_says_so(channel, log,
         ("", grpc.StatusCode.INVALID_ARGUMENT, "empty"),
         ("no-such-log", grpc.StatusCode.NOT_FOUND, "no-such-log"),
         ("żółw/🐢", grpc.StatusCode.INVALID_ARGUMENT, "name of a log"),
+        ("x" * 100_000, grpc.StatusCode.INVALID_ARGUMENT, "xxx"),
         ("no-such-log@x", grpc.StatusCode.INVALID_ARGUMENT, "no version"),
     ],
 )

@@ -27,6 +27,7 @@ from patchlog.followers.skolem import skolemised
 from patchlog.log.position import Position
 from patchlog.log.records import LogDescription
 from patchlog.model import DEFAULT_GRAPH, Quad
+from patchlog.text.sparql import in_sparql
 from patchlog.text.terms import iri_term, literal_term
 
 __all__ = ["SparqlTarget", "check_plain"]
@@ -111,6 +112,8 @@ class SparqlTarget:
         for quad in quads:
             plain = skolemised(quad, self._positions.log_id)
             check_plain(plain)
+            for term in plain:
+                in_sparql(term)  # what cannot be written is refused before a part of the change is sent
             yield plain
 
     def _change(
@@ -147,7 +150,8 @@ def _is_iri(term: str) -> bool:
 
 def _pattern(quads: Iterable[Quad]) -> str:
     graphs = defaultdict(list)
-    for subject, predicate, object, graph in quads:
+    for quad in quads:
+        subject, predicate, object, graph = map(in_sparql, quad)
         graphs[graph].append(f"{subject} {predicate} {object} .")
     return " ".join(
         triples if graph == DEFAULT_GRAPH else f"GRAPH {graph} {{ {triples} }}"

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from rdflib.graph import DATASET_DEFAULT_GRAPH_ID, Graph
 
 from patchlog.rdflib_hook.capture.journal import ADDED, RdflibTriple
+from patchlog.text.sparql import sparql_escapes
 
 __all__ = ["Written", "update_text"]
 
@@ -29,5 +30,5 @@ def update_text(changes: Iterable[Written], write: Callable[[Any], str]) -> str:
 
 
 def _data(name: Any, changes: Iterable[Written], write: Callable[[Any], str]) -> str:
-    text = "\n".join(f"{' '.join(map(write, triple))} ." for _, triple, _ in changes)
+    text = sparql_escapes("\n".join(f"{' '.join(map(write, triple))} ." for _, triple, _ in changes))
     return text if name == DATASET_DEFAULT_GRAPH_ID else f"GRAPH {write(name)} {{ {text} }}"

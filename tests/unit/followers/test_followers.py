@@ -3,6 +3,7 @@
 import threading
 
 import httpx
+import pyoxigraph
 import pytest
 from rdflib import Dataset, Graph, URIRef
 from rdflib.term import BNode, Literal
@@ -22,6 +23,8 @@ from patchlog.log.position import Position
 from patchlog.log.stores import open_store
 from patchlog.rdflib_hook.contents import statements_of
 from patchlog.rdflib_hook.terms import TermFormatter
+from patchlog.text.sparql import in_sparql, sparql_escapes
+from patchlog.text.terms import iri_term, literal_term, parse_term, quoted_triple_term
 
 S, P = "<http://e/s>", "<http://e/p>"
 PATCHES = (
@@ -279,6 +282,33 @@ def test_answer_of_a_store_that_is_none_is_an_error(monkeypatch, answer):
 
     with pytest.raises(UsageError, match="did not answer a SPARQL query with JSON"):
         Endpoint("http://localhost:1/query").positions()
+
+
+ODD_TEXTS = ["\\u0022 \\u000A \\U0001F600", "\\\\u005C", "\x1bbeef\x7f", 'a"\\"\\\n', "\\", "\\u"]
+
+
+@pytest.mark.parametrize("text", ODD_TEXTS)
+@pytest.mark.parametrize("writes", [in_sparql, lambda term: sparql_escapes(Literal(parse_term(term).lexical).n3())])
+def test_literals_reach_sparql_stores_as_they_are_whenever_these_replace_escapes(text, writes):
+    """rdflib does so in the whole update before it parses it, and Oxigraph in each token."""
+    update = f"INSERT DATA {{ {S} {P} {writes(literal_term(text))} }}"
+    before, inside = Graph(), pyoxigraph.Store()
+
+    before.update(update)
+    inside.update(update)
+
+    assert [str(value) for value in before.objects()] == [text]
+    assert [quad.object.value for quad in inside] == [text]
+
+
+@pytest.mark.parametrize("iri", ["http://e/> . } ; DELETE WHERE { ?s ?p ?o", "http://e/a b", 'http://e/"'])
+def test_iri_that_is_none_ends_no_sparql_update(iri):
+    quoted = quoted_triple_term(S, P, iri_term(iri))
+
+    for term in (iri_term(iri), literal_term("a", datatype=iri), quoted):
+        with pytest.raises(UsageError, match="no IRI has"):
+            in_sparql(term)
+    assert in_sparql(quoted_triple_term(S, P, literal_term("<\\>"))) == quoted_triple_term(S, P, literal_term("<\\>"))
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,9 @@ class Later(errors.StorageError):
         # A date may stand there too, which is not for programs that come again in seconds.
         self.retry_after_seconds: Final = float(retry_after) if retry_after and retry_after.isdecimal() else 0.0
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (str(self), None), vars(self)
+
 
 _LOCATED: Final[Mapping[str, type[errors.CodecError | errors.TransactionError]]] = {
     "malformed-frame": errors.MalformedFrame,

@@ -6,7 +6,7 @@ from contextlib import closing
 
 import pytest
 from oxrdflib import OxigraphStore
-from rdflib import Dataset, Literal, URIRef
+from rdflib import Dataset, Graph, Literal, URIRef
 from rdflib.plugins.stores.memory import Memory
 from rdflib.plugins.stores.sparqlstore import SPARQLUpdateStore
 
@@ -464,4 +464,15 @@ def test_store_that_knows_a_number_alone_is_not_opened_where_that_cannot_be(hous
     another_history(house, history)
 
     with pytest.raises(HistoryMismatch):
+        capture(inner, log=house.url)
+
+
+@pytest.mark.parametrize("value", ["x", "-1", "9223372036854775808"])
+def test_store_whose_position_is_damaged_is_not_captured(house, value):
+    prepared(house, "oxigraph").close()
+    inner = house.store("oxigraph")
+    graph = Graph(inner, URIRef("urn:patchlog:positions"))
+    graph.set((next(graph.subjects()), URIRef("urn:patchlog:position"), Literal(value)))
+
+    with pytest.raises(UsageError, match="is not a position of a log"):
         capture(inner, log=house.url)

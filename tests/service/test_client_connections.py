@@ -1,6 +1,7 @@
 """The clients on a network that breaks: answers that are lost, cut short or refused, and a service that dies."""
 
 import asyncio
+import pickle
 import socket
 import threading
 from contextlib import closing, suppress
@@ -390,6 +391,17 @@ def test_what_is_no_url_of_a_service_is_refused(url):
         HttpLogStore(url)
     with pytest.raises(UsageError):
         AsyncHttpLogStore(url)
+
+
+def test_service_that_is_busy_is_an_error_that_crosses_processes(proxy):
+    proxy.faults = [BUSY] * 4
+    with closing(HttpLogStore(proxy.url)) as store, pytest.raises(StorageError) as busy:
+        store.log("people").describe()
+
+    copied = pickle.loads(pickle.dumps(busy.value))
+
+    assert (str(copied), vars(copied)) == (str(busy.value), vars(busy.value))
+    assert copied.is_transient
 
 
 def calls_of(log):

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import click
 from pyspark.sql import SparkSession
 
+from patchlog.cli.files import writing
 from patchlog.cli.log_snapshots import put_file
 from patchlog.cli.options import common
 from patchlog.cli.outcome import CheckFailed, Session
@@ -386,7 +387,7 @@ def snapshot() -> None:
 @click.option("--upload", is_flag=True, help="Let the log have it as its snapshot, which it compares with its patches.")
 @common
 def export_snapshot(
-    _session: Session,
+    cli: Session,
     *,
     origin: Origin,
     warehouse: str,
@@ -404,8 +405,9 @@ def export_snapshot(
         namespaces = namespaces_until(session, origin, tables, chosen)
         exported = export(quads, namespaces, log.describe().options, Path(to))
         if joined_file is not None:
-            with Path(joined_file).open("wb") as file:
-                file.writelines(joined(exported.files))
+            with writing(joined_file, cli, is_text=False) as write:
+                for chunk in joined(exported.files):
+                    write(chunk)
         if upload:
             log.snapshots.put(chosen, joined(exported.files))
     click.echo(f"version {chosen}: {exported.quads:,} quads in {len(exported.files)} files, {exported.bytes:,} bytes")

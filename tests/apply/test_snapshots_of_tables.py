@@ -89,3 +89,23 @@ def test_folder_that_is_there_is_not_exported_into_nor_a_dataset_into_a_log_with
     assert imported[0] == 1
     assert imported[2].startswith("error: ")
     warehouse.check(history.model)
+
+
+def test_joined_file_takes_the_place_of_an_old_one_whole_or_not_at_all(
+    history, apply, warehouse, in_process, tmp_path, monkeypatch
+):
+    history.grow(2)
+    apply(history)
+    place = ["--source", history.url, "--log", history.name, "--warehouse", warehouse.folder]
+    file = tmp_path / "people.jelly"
+    file.write_bytes(b"old")
+
+    def cut_off(_files):
+        yield b"half of it"
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("spark.cli.joined", cut_off)
+    code, _, said = in_process("snapshot", "export", *place, "--to", tmp_path / "parts", "--joined", file)
+
+    assert (code, "No space left" in said) == (1, True)
+    assert file.read_bytes() == b"old"

@@ -112,6 +112,10 @@ class _Commits:
 
 
 def _said(info: dict[str, Any]) -> dict[str, Any]:
+    """Return what our commits say in their metadata; nothing of what others have written there."""
     metadata = info.get("userMetadata") or ""
-    said: dict[str, Any] = json.loads(metadata) if metadata.startswith('{"log"') else {}
+    try:
+        said: dict[str, Any] = json.loads(metadata) if metadata.startswith('{"log"') else {}
+    except (ValueError, RecursionError):
+        return {}
     return said

@@ -5,12 +5,14 @@ import re
 import shutil
 import time
 from contextlib import contextmanager, nullcontext
+from unittest.mock import MagicMock
 
 import pytest
 
 from patchlog.client import HttpLogStore
 from patchlog.log.history import operations_of
 from patchlog.model import Add, Delete, NamespaceAdd, NamespaceDelete
+from spark.commit_history import Content, content_of
 from spark.origin import Origin
 from spark.tables import LogTable, Tables, settings
 from spark.verification import verify
@@ -32,6 +34,16 @@ def grow(history, count):
                 NamespaceDelete("last", None, "") if number % 2 else NamespaceAdd("last", "<a:>", ""),
             ]
         )
+
+
+@pytest.mark.parametrize("metadata", ['{"log" is what I write', '{"log": ' + "[" * 100_000])
+def test_metadata_that_others_write_are_no_position(metadata):
+    table = MagicMock()
+    line = json.dumps({"commitInfo": {"operation": "WRITE", "userMetadata": metadata}})
+    table.store().readAsIterator().next.return_value = line
+    table.store().read().mkString.return_value = line
+
+    assert content_of(table, 0, MagicMock(), "patchlog", "a log") == Content(-1)
 
 
 @pytest.fixture

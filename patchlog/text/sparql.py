@@ -14,16 +14,15 @@ from patchlog.model import Term
 __all__ = ["in_sparql", "sparql_escapes"]
 
 _ESCAPE: Final = re.compile(r"\\\\([uU])|\\u|\\.", re.DOTALL)
-_ESCAPE_IN_IRI: Final = re.compile(r'<[^<>"]*\\[^<>"]*>')
 _LITERAL: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
 def in_sparql(term: Term) -> str:
-    """Return a term as it is written in SPARQL. Raises UsageError for an IRI with characters that no IRI has."""
+    """Return a term as it is written in SPARQL. Raises UsageError for one that needs escapes outside of quotes."""
     if "\\" not in term:
         return term
-    if _ESCAPE_IN_IRI.search(_LITERAL.sub("", term)):
-        raise UsageError(f"{term} has characters that no IRI has, and cannot be written in SPARQL")
+    if "\\" in _LITERAL.sub("", term):
+        raise UsageError(f"{term} has characters that no IRI and no language tag has, and cannot be written in SPARQL")
     return sparql_escapes(term)
 
 

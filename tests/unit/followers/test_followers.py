@@ -305,7 +305,7 @@ def test_literals_reach_sparql_stores_as_they_are_whenever_these_replace_escapes
 def test_iri_that_is_none_ends_no_sparql_update(iri):
     quoted = quoted_triple_term(S, P, iri_term(iri))
 
-    for term in (iri_term(iri), literal_term("a", datatype=iri), quoted):
+    for term in (iri_term(iri), literal_term("a", datatype=iri), literal_term("a", language=iri), quoted):
         with pytest.raises(UsageError, match="no IRI has"):
             in_sparql(term)
     assert in_sparql(quoted_triple_term(S, P, literal_term("<\\>"))) == quoted_triple_term(S, P, literal_term("<\\>"))

@@ -306,7 +306,7 @@ def test_iri_that_is_none_ends_no_sparql_update(iri):
     quoted = quoted_triple_term(S, P, iri_term(iri))
 
     for term in (iri_term(iri), literal_term("a", datatype=iri), literal_term("a", language=iri), quoted):
-        with pytest.raises(UsageError, match="no IRI has"):
+        with pytest.raises(UsageError, match="no IRI and no language tag has"):
             in_sparql(term)
     assert in_sparql(quoted_triple_term(S, P, literal_term("<\\>"))) == quoted_triple_term(S, P, literal_term("<\\>"))
 

@@ -21,6 +21,7 @@ from contextvars import Context
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
+from logging import getLogger
 from typing import Final, Protocol, TypeVar
 
 from api.outgoing import Piece, cut
@@ -31,6 +32,8 @@ from patchlog.log.records import ANY_HEAD, ExpectedHead, LoggedPatch
 from patchlog.log.wakeups import Wakeups
 
 __all__ = ["Feed", "LocalLogStore", "Run", "Tails", "checked_head"]
+
+_logger: Final = getLogger("patchlog.service")
 
 _HELD_BYTES: Final = 1 << 20
 _LARGE_BYTES: Final = 256 << 10
@@ -244,6 +247,10 @@ class Feed:
                         pass
                 await self._woken.wait()
         except (LogNotFound, PositionGone, HistoryMismatch):
+            self.end()
+        except Exception:
+            # Tails that only got heartbeats from now on would look as if nothing were appended.
+            _logger.exception("the tails of the log %r end, as it cannot be followed", self._log.name)
             self.end()
 
     async def _read_some(self) -> bool:

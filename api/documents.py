@@ -391,3 +391,8 @@ class ProblemDocument(BaseModel):
     snapshots: str | None = None
     snapshot: str | None = Field(None, description="What stands for the patches that are gone.")
     consumer: str | None = Field(None, description="Who still needs what was to be forgotten.")
+    owner: str | None = Field(None, description="The principal that the consumer belongs to.")
+    reason: str | None = Field(None, description="Why the position is of another history.")
+    last_common: int | None = Field(None, description="The last version that both histories are known to share.")
+    head_version: int | None = None
+    log_id: str | None = None

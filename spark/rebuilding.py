@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812  as everybody has it
 
+from patchlog.codec.patch_ids import parse_patch_id
 from patchlog.errors import UsageError
 from patchlog.log.contract import PatchLog
 from spark.conflicts import again_after_conflicts
@@ -51,13 +52,16 @@ def rebuild(
     plan = _planned(session, origin, tables, log)
     is_ours = all(table.is_of_this_log for table in tables.all)
     first = log.describe().first_version
-    if not may_lose and (not is_ours or plan.common < min(first - 1, plan.last)):
-        what = (
-            f"versions after {plan.common}, of which the log has forgotten those before {first}"
-            if is_ours
-            else f"what is of another log, after version {plan.common}"
-        )
-        raise UsageError(f"to rebuild {tables.changes.identifier} deletes {what}: allow it by --yes")
+    if not may_lose:
+        what = None
+        if not is_ours:
+            what = f"what is of another log, after version {plan.common}"
+        elif plan.common < min(first - 1, plan.last):
+            what = f"versions after {plan.common}, of which the log has forgotten those before {first}"
+        elif (lost := _last_patch(tables, plan.common)) is not None and not _has(log, lost):
+            what = f"versions after {plan.common} up to {plan.last}, whose patches the log does not have ({lost})"
+        if what is not None:
+            raise UsageError(f"to rebuild {tables.changes.identifier} deletes {what}: allow it by --yes")
     for table in tables.all:
         if not table.is_of_this_log:
             again_after_conflicts(table.own)
@@ -78,6 +82,20 @@ def rebuild(
             lambda rows: rows.where(f"version <= {plan.common}").dropDuplicates([*PLACE]), unwanted, position
         )
     )
+
+
+def _last_patch(tables: Tables, after: int) -> str | None:
+    """The id of the last patch that has rows after a version."""
+    rows = tables.changes.read().where(f"version > {after}").orderBy(F.desc("version")).select("patch_id").limit(1)
+    return next((row.patch_id for row in rows.collect()), None)
+
+
+def _has(log: PatchLog, patch_id: str) -> bool:
+    """Whether the log has the patch. Rows that others wrote, with an id of no patch, are nobody's loss."""
+    try:
+        return log.find(parse_patch_id(patch_id)) is not None
+    except UsageError:
+        return True
 
 
 def _planned(session: SparkSession, origin: Origin, tables: Tables, log: PatchLog) -> _Plan:

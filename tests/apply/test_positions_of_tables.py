@@ -307,6 +307,11 @@ def test_log_that_was_rewound_or_forked_is_noticed_and_the_tables_are_rebuilt(ap
             assert "version 4" in found
 
             code, _, said = in_process("apply", "--rebuild", *place)
+            assert code == 1
+            assert "deletes versions after 3 up to 7, whose patches the log does not have" in said
+            assert warehouse.changes() == before, "the tables may have the only copy"
+
+            code, _, said = in_process("apply", "--rebuild", "--yes", *place)
             assert code == 0, said
             assert "version 3" in said
             warehouse.check(fork.model)

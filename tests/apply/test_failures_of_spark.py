@@ -74,6 +74,8 @@ def test_jvm_that_cannot_start_says_why_in_the_error(monkeypatch):
 
     monkeypatch.setattr("spark.session.launch_gateway", launched)
     monkeypatch.setattr("spark.session.SparkContext._gateway", None)
+    # Else the session of the tests is taken, if there is one already.
+    monkeypatch.setattr("spark.session.SparkContext._active_spark_context", None)
 
     with pytest.raises(UsageError, match=r"^Spark does not start: Invalid maximum heap size: -Xmx1x$"):
         start_session(memory="1x")

@@ -313,6 +313,7 @@ def test_store_with_a_patch_that_no_outbox_and_no_log_has_is_refused_until_someb
 
     assert content(dataset) == town.content()
     assert [int(value) for value in dataset.objects(A, P)] == [3000]
+    dataset.close()
 
 
 def test_patches_that_two_programs_put_into_one_outbox_are_judged_against_each_other(town):
